@@ -1,0 +1,7 @@
+//! Entry point: parse, run, exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fullsend::cli::main()
+}

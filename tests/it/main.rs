@@ -1,0 +1,1 @@
+//! The one integration target: a module per feature, each through the real binary.
