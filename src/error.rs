@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::harness::problem::Problems;
+use crate::harness::problem::{Problem, Problems};
 
 /// The result of every fallible operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -70,6 +70,7 @@ codes! {
     PathEscape => "FS-PATH-ESCAPE", User, "A path leads outside the harness directory.";
     FileMissing => "FS-FILE-MISSING", User, "A file that the harness names does not exist or cannot be read.";
     FileType => "FS-FILE-TYPE", User, "A path names the wrong kind of file.";
+    RunUnknown => "FS-RUN-UNKNOWN", User, "There is no run of that name.";
     EnvUnset => "FS-ENV-UNSET", User, "A variable that the harness refers to is not set.";
     EnvFile => "FS-ENV-FILE", User, "An --env-file cannot be read.";
     CredentialEmpty => "FS-CREDENTIAL-EMPTY", User, "A provider credential expands to an empty value.";
@@ -197,8 +198,27 @@ impl Error {
         let code = problems.first_code();
         let message = problems.headline();
         let mut e = Self::new(code, message);
+        // The advice on the only problem is the advice on the whole.
+        e.inner.help = match problems.0.as_slice() {
+            [only] => only.help.clone(),
+            _ => None,
+        };
         e.inner.problems = Some(problems);
         e
+    }
+
+    /// This error and another one that was found beside it, as one report.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let mut all = self.into_problems();
+        all.0.extend(other.into_problems().0);
+        Self::problems(all)
+    }
+
+    fn into_problems(self) -> Problems {
+        let help = self.help_text();
+        let inner = *self.inner;
+        inner.problems.unwrap_or_else(|| Problems(vec![Problem::error(inner.code, inner.message).help(help)]))
     }
 
     /// Adds what to do next.

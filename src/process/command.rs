@@ -12,6 +12,7 @@ use tokio::time::sleep_until;
 use super::capture::Ring;
 use super::child::Child;
 use super::groups::Group;
+use super::{mark, scale};
 use rustix::process::Signal;
 
 /// How long a child may take between TERM and KILL once its deadline has passed.
@@ -234,7 +235,7 @@ impl Command {
     /// Ends the child's group after this time: TERM, a grace of two seconds, KILL.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
+        self.deadline = Some(scale::limit(deadline));
         self
     }
 
@@ -273,6 +274,9 @@ impl Command {
                 Some(value) => command.env(key, value),
                 None => command.env_remove(key),
             };
+        }
+        if let Some(mark) = mark::get() {
+            command.env(mark::VARIABLE, mark);
         }
         if let Some(dir) = &self.cwd {
             command.current_dir(dir);
@@ -333,7 +337,7 @@ impl Command {
                         break;
                     }
                     child.signal(if expired { Signal::KILL } else { Signal::TERM });
-                    alarm = Some(Instant::now() + TERM_GRACE);
+                    alarm = Some(Instant::now() + scale::pause(TERM_GRACE));
                     expired = true;
                 }
             }

@@ -8,12 +8,16 @@
 mod capture;
 mod child;
 mod command;
+mod detach;
 mod groups;
 mod locate;
+pub mod mark;
+pub mod scale;
 
 pub use capture::Ring;
 pub use child::Child;
 pub use command::{Command, Failure, Output, Status, Stdin, Stream};
+pub use detach::{detach, new_session};
 pub use groups::{GroupEvent, observe, signal_group};
 pub use locate::{locate, own_executable};
 pub use rustix::process::Signal;
