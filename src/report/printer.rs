@@ -1,0 +1,323 @@
+//! The only thing that prints.
+//!
+//! A run writes one stream, standard output, so that no two pipes can be shuffled against each other in a CI log.
+//! Errors go to standard error after that stream was flushed. Whatever comes from outside (agent text, child
+//! stderr, file names) passes [`sanitize`](super::sanitize) and the redactor before it is written.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use owo_colors::{OwoColorize as _, Style};
+
+use super::ci::Ci;
+use super::sanitize;
+use super::text::duration;
+use crate::secrets::{MIN_LEN, Registry, Secret};
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, and in GitLab, whose log viewer shows colours; never when `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Into files and pipes as well.
+    Always,
+    /// No colours.
+    Never,
+}
+
+/// How much to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// The verdict and errors.
+    Quiet,
+    /// Phases and the agent's output.
+    Normal,
+    /// Every external call as well.
+    Verbose,
+}
+
+/// How one line of a checklist turned out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// As it should be.
+    Good,
+    /// Not there, and not needed.
+    Neutral,
+    /// To be repaired.
+    Bad,
+}
+
+/// The printer; cheap to clone.
+#[derive(Clone)]
+pub struct Printer {
+    shared: Arc<Mutex<Shared>>,
+    verbosity: Verbosity,
+    color: bool,
+    unicode: bool,
+    ci: Ci,
+}
+
+struct Shared {
+    secrets: Registry,
+    open_section: Option<String>,
+    sections: u32,
+}
+
+impl std::fmt::Debug for Printer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Printer")
+            .field("verbosity", &self.verbosity)
+            .field("ci", &self.ci)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Printer {
+    /// A printer for this process's standard output.
+    pub fn new(color: ColorChoice, verbosity: Verbosity) -> Self {
+        let ci = Ci::detect(|name| std::env::var(name).ok());
+        let terminal = std::io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let color = match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => !no_color && (terminal || ci == Ci::GitLab),
+        };
+        Self {
+            shared: Arc::new(Mutex::new(Shared {
+                secrets: Registry::default(),
+                open_section: None,
+                sections: 0,
+            })),
+            verbosity,
+            color,
+            unicode: utf8_locale() || ci != Ci::None,
+            ci,
+        }
+    }
+
+    /// Which CI system reads the log.
+    pub fn ci(&self) -> Ci {
+        self.ci
+    }
+
+    /// Whether to colour.
+    pub fn color(&self) -> bool {
+        self.color
+    }
+
+    /// Whether the reader can show more than ASCII.
+    pub fn unicode(&self) -> bool {
+        self.unicode
+    }
+
+    /// How much is said.
+    pub fn verbosity(&self) -> Verbosity {
+        self.verbosity
+    }
+
+    /// From now on these values never appear in what is printed.
+    pub fn hide(&self, secrets: &[Secret]) {
+        if self.ci == Ci::GitHub {
+            // GitHub masks line by line.
+            for line in secrets.iter().flat_map(|v| v.expose().lines()).filter(|l| l.len() >= MIN_LEN) {
+                Self::raw(&format!("::add-mask::{}\n", escape_command(line)));
+            }
+        }
+        self.lock().secrets = Registry::new(secrets);
+    }
+
+    /// Writes text as it stands (data that a command was asked for).
+    pub fn data(&self, text: &str) {
+        Self::raw(text);
+    }
+
+    /// The first line of a run.
+    pub fn title(&self, text: &str) {
+        if self.verbosity >= Verbosity::Normal {
+            Self::line(&self.paint(text, Style::new().bold()));
+        }
+    }
+
+    /// Opens a foldable section in CI; a bold line on a terminal.
+    pub fn section(&self, title: &str) {
+        if self.verbosity < Verbosity::Normal {
+            return;
+        }
+        self.end_section();
+        let title = self.clean(title);
+        match self.ci {
+            Ci::GitHub => Self::raw(&format!("::group::{title}\n")),
+            Ci::GitLab => {
+                let id = {
+                    let mut shared = self.lock();
+                    shared.sections += 1;
+                    format!("fullsend_{}", shared.sections)
+                };
+                Self::raw(&format!("\x1b[0Ksection_start:{}:{id}\r\x1b[0K{title}\n", unix_seconds()));
+                self.lock().open_section = Some(id);
+                return;
+            }
+            Ci::None => Self::line(&self.paint(&title, Style::new().bold())),
+        }
+        self.lock().open_section = Some(String::new());
+    }
+
+    /// Closes the open section, if any.
+    pub fn end_section(&self) {
+        let open = self.lock().open_section.take();
+        match (self.ci, open) {
+            (Ci::GitHub, Some(_)) => Self::raw("::endgroup::\n"),
+            (Ci::GitLab, Some(id)) => {
+                Self::raw(&format!("\x1b[0Ksection_end:{}:{id}\r\x1b[0K\n", unix_seconds()));
+            }
+            _ => {}
+        }
+    }
+
+    /// A step that went well.
+    pub fn done(&self, what: &str, took: Duration, note: &str) {
+        self.step(if self.unicode { "✓" } else { "ok" }, Style::new().green(), what, Some(took), note);
+    }
+
+    /// A step that did not.
+    pub fn failed(&self, what: &str, took: Duration, note: &str) {
+        self.step(if self.unicode { "✗" } else { "x" }, Style::new().red(), what, Some(took), note);
+    }
+
+    /// One line of a checklist. What is bad is shown with `-q` as well.
+    pub fn check(&self, mark: Mark, what: &str, note: &str) {
+        let (sign, style) = match (mark, self.unicode) {
+            (Mark::Good, true) => ("✓", Style::new().green()),
+            (Mark::Good, false) => ("ok", Style::new().green()),
+            (Mark::Neutral, true) => ("·", Style::new().dimmed()),
+            (Mark::Neutral, false) => ("-", Style::new().dimmed()),
+            (Mark::Bad, true) => ("✗", Style::new().red()),
+            (Mark::Bad, false) => ("x", Style::new().red()),
+        };
+        if self.verbosity >= Verbosity::Normal || mark == Mark::Bad {
+            // What has no name goes on with the line above.
+            let sign =
+                if what.is_empty() { " ".repeat(sign.chars().count()) } else { self.paint(sign, style) };
+            let (what, note) = (self.clean(what), self.clean(note));
+            Self::line(format!("  {sign} {what:<10}  {note}").trim_end());
+        }
+    }
+
+    /// A fact.
+    pub fn info(&self, what: &str, note: &str) {
+        self.step(if self.unicode { "·" } else { "-" }, Style::new().dimmed(), what, None, note);
+    }
+
+    /// A line that only `-v` shows.
+    pub fn verbose(&self, note: &str) {
+        if self.verbosity >= Verbosity::Verbose {
+            let text = self.clean(note);
+            Self::line(&format!("    {}", self.paint(&text, Style::new().dimmed())));
+        }
+    }
+
+    /// Something the user should know; the run goes on.
+    pub fn warn(&self, text: &str) {
+        let text = self.clean(text);
+        if self.ci == Ci::GitHub {
+            Self::raw(&format!("::warning::{}\n", escape_command(&text)));
+        } else {
+            Self::line(&format!("  {} {text}", self.paint("!", Style::new().yellow().bold())));
+        }
+    }
+
+    /// A line of text that comes from the agent or a script.
+    pub fn foreign(&self, line: &str) {
+        if self.verbosity >= Verbosity::Normal {
+            let bar = if self.unicode { "│" } else { "|" };
+            let text = self.clean(line);
+            Self::line(&format!("  {} {text}", self.paint(bar, Style::new().dimmed())));
+        }
+    }
+
+    /// One line of the closing block; printed also with `-q`.
+    pub fn closing(&self, key: &str, value: &str) {
+        let value = self.clean(value);
+        Self::line(&format!("{} {value}", self.paint(&format!("{key:<8}"), Style::new().bold())));
+    }
+
+    /// Plain text, line by line, sanitised.
+    pub fn plain(&self, text: &str) {
+        for line in text.lines() {
+            let line = self.clean(line);
+            Self::line(&line);
+        }
+    }
+
+    /// A line of an agent's text that a command was asked for; printed also with `-q`.
+    pub fn quote(&self, line: &str) {
+        let text = self.clean(line);
+        Self::line(format!("  {text}").trim_end());
+    }
+
+    /// The report of an error, on standard error.
+    pub fn error(&self, error: &crate::Error) {
+        self.end_section();
+        let _ = std::io::stdout().flush();
+        let text = super::error_report::render(error, self);
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Removes what must not be shown from one line of foreign text.
+    pub fn clean(&self, text: &str) -> String {
+        let redacted = self.lock().secrets.redact_text(text).into_owned();
+        sanitize::line(&redacted, self.ci)
+    }
+
+    /// Replaces the known secrets in text that is written elsewhere.
+    pub fn redact(&self, text: &str) -> String {
+        self.lock().secrets.redact_text(text).into_owned()
+    }
+
+    pub(super) fn paint(&self, text: &str, style: Style) -> String {
+        if self.color { text.style(style).to_string() } else { text.to_owned() }
+    }
+
+    fn step(&self, mark: &str, style: Style, what: &str, took: Option<Duration>, note: &str) {
+        if self.verbosity < Verbosity::Normal {
+            return;
+        }
+        let took = took.map_or_else(String::new, duration);
+        let (what, note) = (self.clean(what), self.clean(note));
+        let line = format!("  {} {what:<12} {took:>6}  {note}", self.paint(mark, style));
+        Self::line(line.trim_end());
+    }
+
+    fn line(text: &str) {
+        Self::raw(&format!("{text}\n"));
+    }
+
+    /// A reader that went away (`| head`) must not end the run: the sandbox still has to be deleted.
+    fn raw(text: &str) {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Escapes the data part of a GitHub workflow command.
+pub(super) fn escape_command(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn unix_seconds() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+fn utf8_locale() -> bool {
+    ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
+        .is_some_and(|v| v.to_ascii_lowercase().replace('-', "").contains("utf8"))
+}
