@@ -53,7 +53,7 @@ pub struct Problem {
     /// What to do.
     pub help: Option<String>,
     /// Where it is.
-    pub place: Option<Place>,
+    pub place: Option<Box<Place>>,
 }
 
 impl Problem {
@@ -77,7 +77,7 @@ impl Problem {
     /// Adds where it is.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
-        self.place = place;
+        self.place = place.map(Box::new);
         self
     }
 }
