@@ -1,0 +1,327 @@
+#!/bin/sh
+# Runs one agent apart from the connection that asked for it, and shows its output to whoever connects.
+# POSIX sh; works under dash, busybox ash and bash.
+#
+#   run    DIR DEADLINE MARKER GRACE OFFSET LIFE   start unless started, then follow
+#   start  DIR DEADLINE MARKER GRACE               start DIR/command in a group of its own
+#   follow DIR OFFSET LIFE                         copy DIR/stream.jsonl from OFFSET to stdout, until the end
+#   stop   DIR GRACE                               TERM, GRACE seconds, KILL; then sweep
+#   sweep  MARKER                                  end what carries FULLSEND_RUN_MARKER=MARKER
+#
+# Files in DIR: command (given), stream.jsonl and stderr.log (the agent's), started/ watch agent marker stream.id
+# (ours), stop (asked to), exit (written last: `v1 exit|signal|deadline|stopped NUMBER`).
+# Statuses of follow: 0 ended, 65 the stream was shortened or replaced, 66 the supervisor is gone, 67 could not
+# start, 74 nobody reads, 75 LIFE is over and somebody may follow again.
+set -u
+me=$0
+
+die() {
+    status=$1
+    shift
+    printf 'fullsend-supervise: %s\n' "$*" >&2
+    exit "$status"
+}
+
+is_number() {
+    case $1 in '' | *[!0-9]*) return 1 ;; esac
+}
+
+# Sleeps for $1 seconds (default 0.05), or a whole one where fractions are not understood. Sets `step`: how many
+# twentieths of a second a default nap takes.
+step=0
+nap() {
+    case $step in
+    0) if sleep "${1:-0.05}" 2>/dev/null; then step=1; else step=20 && sleep 1; fi ;;
+    1) sleep "${1:-0.05}" ;;
+    *) sleep 1 ;;
+    esac
+}
+
+find_setsid() {
+    setsid=
+    if command -v setsid >/dev/null 2>&1; then
+        setsid=setsid
+    elif busybox setsid true >/dev/null 2>&1; then
+        setsid='busybox setsid'
+    fi
+}
+
+# Sets inode and size of a file.
+look() {
+    inode='' size=''
+    # shellcheck disable=SC2046,SC2012
+    set -- $(ls -lni -- "$1" 2>/dev/null)
+    [ $# -ge 6 ] || return 1
+    inode=$1 size=$6
+    is_number "$inode" && is_number "$size"
+}
+
+start() {
+    dir=$1 deadline=$2 marker=$3 grace=$4
+    [ -r "$dir/command" ] || die 67 "there is no $dir/command"
+    # A second start, after a connection that dropped, finds the first one.
+    if ! mkdir "$dir/started" 2>/dev/null; then
+        [ -d "$dir/started" ] || die 67 "cannot write to $dir"
+        return 0
+    fi
+    { : >"$dir/stream.jsonl" && : >"$dir/stderr.log" && printf '%s\n' "$marker" >"$dir/marker"; } ||
+        die 67 "cannot write to $dir"
+    look "$dir/stream.jsonl" || die 67 "cannot list $dir/stream.jsonl"
+    { printf '%s\n' "$inode" >"$dir/stream.id.new" && mv -f "$dir/stream.id.new" "$dir/stream.id"; } ||
+        die 67 "cannot write to $dir"
+    find_setsid
+    shell='sh'
+    # Without setsid only bash can give the agent a group (set -m wants a terminal elsewhere).
+    [ -n "$setsid" ] || ! command -v bash >/dev/null 2>&1 || shell='bash'
+    # shellcheck disable=SC2086
+    $setsid $shell "$me" watch "$dir" "$deadline" "$marker" "$grace" </dev/null >/dev/null 2>&1 &
+}
+
+signal() {
+    if [ "$mode" = group ]; then
+        # Until setsid has run there is no group yet.
+        kill "-$1" "-$pid" 2>/dev/null || kill "-$1" "$pid" 2>/dev/null
+    else
+        kill "-$1" "$pid" 2>/dev/null
+    fi
+}
+
+alive() {
+    if [ "$mode" = group ]; then kill -0 "-$pid" 2>/dev/null; else kill -0 "$pid" 2>/dev/null; fi
+}
+
+# Waits until the agent's group is gone, at most $1 seconds.
+gone_within() {
+    left=$(($1 * 20))
+    while alive; do
+        [ "$left" -gt 0 ] || return 1
+        nap
+        left=$((left - step))
+    done
+}
+
+timer() {
+    rest=
+    trap '[ -z "$rest" ] || kill "$rest" 2>/dev/null; exit 0' TERM
+    # With the marker, so that the sweep finds it when the signal comes before the next line.
+    FULLSEND_RUN_MARKER=$marker sleep "$deadline" &
+    rest=$!
+    wait "$rest"
+    trap '' TERM
+    signal TERM
+    gone_within "$grace" || signal KILL
+    exit 9
+}
+
+# The supervisor itself: starts the agent, waits, writes the exit file.
+watch() {
+    dir=$1 deadline=$2 marker=$3 grace=$4
+    trap : HUP
+    printf '%s\n' "$$" >"$dir/watch.new" && mv -f "$dir/watch.new" "$dir/watch"
+    find_setsid
+    login=$(command -v bash) || login=$(command -v sh)
+    mode=group
+    if [ -z "$setsid" ]; then
+        if [ -n "${BASH_VERSION-}" ]; then set -m; else mode=single; fi
+    fi
+    # Busybox and GNU know this form of a time; elsewhere the agent is not told.
+    ends=$(date -u -d "@$(($(date +%s) + deadline))" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || ends=
+    [ -z "$ends" ] || export FULLSEND_DEADLINE="$ends"
+    # shellcheck disable=SC2086
+    FULLSEND_RUN_MARKER=$marker $setsid "$login" -l "$dir/command" \
+        </dev/null >>"$dir/stream.jsonl" 2>>"$dir/stderr.log" &
+    pid=$!
+    [ -n "$setsid" ] || [ "$mode" = single ] || set +m
+    printf '%s %s\n' "$mode" "$pid" >"$dir/agent.new" && mv -f "$dir/agent.new" "$dir/agent"
+    timer &
+    timer=$!
+    # A trapped signal ends a wait early; a process that was waited for is no more.
+    while :; do
+        wait "$pid"
+        code=$?
+        kill -0 "$pid" 2>/dev/null || break
+    done
+    kill "$timer" 2>/dev/null
+    wait "$timer"
+    fired=$?
+    # What the agent left running must not write after the exit file.
+    if alive; then
+        signal TERM
+        gone_within 2 || signal KILL
+    fi
+    # Also what left the group. This process can see it; a later connection cannot where each is confined by
+    # Landlock on its own (OpenShell), as reading the environment of a process counts as tracing it.
+    sweep "$marker"
+    if [ "$fired" = 9 ]; then
+        end="deadline $deadline"
+    elif [ -e "$dir/stop" ]; then
+        end="stopped $code"
+    elif [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
+        end="signal $((code - 128))"
+    else
+        end="exit $code"
+    fi
+    printf 'v1 %s\n' "$end" >"$dir/exit.new" && mv -f "$dir/exit.new" "$dir/exit"
+}
+
+# Whether the supervisor of $dir still lives; a dead one that nobody reaped does not.
+watched() {
+    [ -r "$dir/watch" ] && read -r watcher <"$dir/watch" && is_number "$watcher" || return 1
+    kill -0 "$watcher" 2>/dev/null || return 1
+    ! grep -q '^State:[[:space:]]*Z' "/proc/$watcher/status" 2>/dev/null
+}
+
+# Copies the next $1 bytes of the open stream.
+copy() {
+    full=$(($1 / 65536)) rest=$(($1 % 65536))
+    [ "$full" -eq 0 ] || dd bs=65536 count="$full" <&3 2>/dev/null || return 1
+    [ "$rest" -eq 0 ] || dd bs="$rest" count=1 <&3 2>/dev/null || return 1
+}
+
+# Whether the stream is the file it was, and no shorter.
+unchanged() {
+    look "$stream" && [ "$inode" = "$id" ] && [ "$size" -ge "$offset" ]
+}
+
+follow() {
+    dir=$1 offset=$2 life=$3
+    stream=$dir/stream.jsonl
+    # Another call may have begun to start it just now.
+    left=60
+    while [ ! -f "$dir/stream.id" ]; do
+        if [ ! -d "$dir/started" ] || [ "$left" -le 0 ]; then die 66 "nothing was started in $dir"; fi
+        nap
+        left=$((left - step))
+    done
+    read -r id <"$dir/stream.id" || die 65 "$dir/stream.id cannot be read"
+    [ -r "$stream" ] || die 65 "$stream cannot be read"
+    exec 3<"$stream"
+    unchanged || die 65 "$stream was shortened or replaced"
+    copy "$offset" >/dev/null || die 65 "$stream cannot be read"
+    # Standard input ends with the connection. Writing would show it only when there is something to write.
+    exec 4<&0
+    cat <&4 >/dev/null 2>&1 3<&- &
+    tie=$!
+    trap 'kill "$tie" 2>/dev/null' EXIT
+    began=$(date +%s) idle=0
+    while :; do
+        # The exit file is looked for first: all that was written before it is in the size below.
+        ended=
+        [ ! -f "$dir/exit" ] || ended=1
+        unchanged || die 65 "$stream was shortened or replaced"
+        if [ "$size" -gt "$offset" ]; then
+            copy $((size - offset)) || exit 74
+            offset=$size idle=0
+        elif [ -n "$ended" ]; then
+            read -r end <"$dir/exit" || end='v1 unknown 0'
+            printf 'fullsend-supervise %s %s\n' "$end" "$offset" >&2
+            exit 0
+        fi
+        kill -0 "$tie" 2>/dev/null || exit 74
+        [ "$size" -ne "$offset" ] || pause
+    done
+}
+
+# Waits for more: shortly at first, then longer; looks now and then whether waiting has a point.
+pause() {
+    idle=$((idle + 1))
+    if [ $((idle % 20)) -eq 0 ]; then
+        # At the start it may not have written its number yet.
+        if [ "$idle" -ge 40 ] && ! watched && [ ! -f "$dir/exit" ]; then die 66 "the supervisor is gone"; fi
+        [ $(($(date +%s) - began)) -lt "$life" ] || exit 75
+    fi
+    if [ "$idle" -le 50 ]; then nap 0.02; elif [ "$idle" -le 100 ]; then nap 0.1; else nap 0.25; fi
+}
+
+stop() {
+    dir=$1 grace=$2
+    : >"$dir/stop"
+    left=20
+    while [ -d "$dir/started" ] && [ ! -f "$dir/agent" ] && [ "$left" -gt 0 ]; do
+        nap
+        left=$((left - step))
+    done
+    if [ -f "$dir/agent" ] && [ ! -f "$dir/exit" ] && read -r mode pid <"$dir/agent" &&
+        is_number "$pid" && [ "$pid" -gt 1 ]; then
+        signal TERM
+        gone_within "$grace" || signal KILL
+        left=60
+        while [ ! -f "$dir/exit" ] && watched && [ "$left" -gt 0 ]; do
+            nap
+            left=$((left - step))
+        done
+    fi
+    if [ -r "$dir/marker" ] && read -r marker <"$dir/marker" && [ -n "$marker" ]; then sweep "$marker"; fi
+    [ ! -f "$dir/exit" ] || cat "$dir/exit"
+}
+
+# Whether process $1 is never ended: process 1, this one and those above it, the main process of the sandbox.
+protected() {
+    case " 1 $$ $above " in *" $1 "*) return 0 ;; esac
+    [ "$( (tr '\000' ' ' <"/proc/$1/cmdline") 2>/dev/null)" = 'sleep infinity ' ]
+}
+
+# Sets `above` to the processes above this one.
+ancestors() {
+    above='' up=$$
+    while [ "$up" -gt 1 ]; do
+        next=
+        while read -r key value _; do
+            [ "$key" != PPid: ] || next=$value
+        done <"/proc/$up/status"
+        is_number "$next" || break
+        up=$next above="$above $up"
+    done 2>/dev/null
+}
+
+# Sets `found` to the processes that carry marker $1.
+carriers() {
+    found=
+    for process in /proc/[0-9]*; do
+        process=${process#/proc/}
+        [ -r "/proc/$process/environ" ] || continue
+        # Without another program first: `read` drops the NULs between variables.
+        carries "$1" "$process" || continue
+        { tr '\000' '\n' <"/proc/$process/environ" | grep -qxF "FULLSEND_RUN_MARKER=$1"; } 2>/dev/null || continue
+        protected "$process" || found="$found $process"
+    done
+    [ -n "$found" ]
+}
+
+carries() {
+    while IFS= read -r line || [ -n "$line" ]; do
+        case $line in *"FULLSEND_RUN_MARKER=$1"*) return 0 ;; esac
+    done <"/proc/$2/environ"
+    return 1
+} 2>/dev/null
+
+sweep() {
+    ancestors
+    for with in TERM KILL KILL KILL; do
+        carriers "$1" || return 0
+        # shellcheck disable=SC2086
+        kill "-$with" $found 2>/dev/null
+        left=20
+        while [ "$left" -gt 0 ] && carriers "$1"; do
+            nap
+            left=$((left - step))
+        done
+    done
+    ! carriers "$1"
+}
+
+verb=${1-}
+[ $# -eq 0 ] || shift
+case $verb:$# in
+run:6)
+    for number in "$2" "$4" "$5" "$6"; do is_number "$number" || die 67 "not a number: $number"; done
+    start "$1" "$2" "$3" "$4"
+    follow "$1" "$5" "$6"
+    ;;
+start:4) is_number "$2" && is_number "$4" && start "$@" ;;
+watch:4) watch "$@" ;;
+follow:3) is_number "$2" && is_number "$3" && follow "$@" ;;
+stop:2) is_number "$2" && stop "$@" ;;
+sweep:1) [ -n "$1" ] && sweep "$1" ;;
+*) die 67 "unknown call: $verb with $# arguments" ;;
+esac
