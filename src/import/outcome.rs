@@ -1,0 +1,88 @@
+//! One import as the rest of the program sees it.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use super::apply::{Applied, apply};
+use super::ops::Change;
+use super::staged::Staged;
+use crate::error::Result;
+use crate::plan::repo::{HostRepo, Manifest};
+
+/// The staged result of an iteration, ready to be applied or left.
+#[derive(Debug)]
+pub struct Import {
+    staged: Staged,
+    manifest: Rc<Manifest>,
+}
+
+impl Import {
+    /// Wraps what was staged against a manifest.
+    pub fn new(staged: Staged, manifest: Rc<Manifest>) -> Self {
+        Self { staged, manifest }
+    }
+
+    /// What changed, in path order.
+    pub fn changes(&self) -> Vec<Change> {
+        match &self.staged {
+            Staged::Unchanged { .. } => Vec::new(),
+            Staged::Tree(tree) => tree.changes(&self.manifest),
+        }
+    }
+
+    /// What the user should hear.
+    pub fn notes(&self) -> &[String] {
+        match &self.staged {
+            Staged::Unchanged { notes } => notes,
+            Staged::Tree(tree) => tree.notes(),
+        }
+    }
+
+    /// Whether the sandbox changed nothing that is taken over.
+    pub fn is_unchanged(&self) -> bool {
+        match &self.staged {
+            Staged::Unchanged { .. } => true,
+            Staged::Tree(tree) => !tree.has_changes(),
+        }
+    }
+
+    /// The staged repository, when there is one.
+    pub fn dir(&self) -> Option<&Path> {
+        match &self.staged {
+            Staged::Unchanged { .. } => None,
+            Staged::Tree(tree) => Some(tree.path()),
+        }
+    }
+
+    /// Brings the result into the user's checkout.
+    pub async fn apply(&self, repo: &HostRepo) -> Result<Applied> {
+        match &self.staged {
+            Staged::Unchanged { .. } => Ok(Applied::default()),
+            Staged::Tree(tree) => apply(tree, repo, &self.manifest).await,
+        }
+    }
+
+    /// Writes the changes as a patch.
+    pub async fn write_patch(&self, path: &Path, repo: &HostRepo) -> Result<()> {
+        match &self.staged {
+            Staged::Unchanged { .. } => Ok(()),
+            Staged::Tree(tree) => tree.write_patch(path, repo, &self.manifest).await,
+        }
+    }
+
+    /// Writes the new commits as a bundle; false when there are none.
+    pub async fn write_bundle(&self, path: &Path, repo: &HostRepo) -> Result<bool> {
+        match &self.staged {
+            Staged::Unchanged { .. } => Ok(false),
+            Staged::Tree(tree) => tree.write_bundle(path, repo).await,
+        }
+    }
+
+    /// Removes the staged tree.
+    pub fn discard(self) -> Result<()> {
+        match self.staged {
+            Staged::Unchanged { .. } => Ok(()),
+            Staged::Tree(tree) => tree.remove(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Patch and bundle: what a run leaves that did not succeed.
+
+use super::*;
+
+#[tokio::test]
+async fn the_patch_makes_one_tree_of_the_other() {
+    let host = Host::new();
+    write(&host.top, b"bin\xff\n", [0u8, 1, 2, 255]);
+    write(&host.top, b"tool", "t\n");
+    link(&host.top, "l", "a");
+    host.commit("more");
+    write(&host.top, b"untracked", "u\n");
+    let trip = host.upload().await;
+    write(&trip.top, b"a", "edited\n");
+    write(&trip.top, b"bin\xff\n", [0u8, 9, 255]);
+    write(&trip.top, b"untracked", "u2\n");
+    write(&trip.top, b"new \"x\"", "n");
+    chmod(&trip.top, b"tool", 0o755);
+    link(&trip.top, "l", "b");
+    std::fs::remove_file(trip.top.join("dir/c")).unwrap();
+    trip.git(&["commit", "-q", "-a", "-m", "agent"]);
+    let back = trip.collect();
+    let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
+    let kinds: Vec<_> =
+        tree.changes(&trip.manifest).iter().map(|c| (names::shown(&c.path), c.kind)).collect();
+    let expected = [
+        ("a", ChangeKind::Modified),
+        ("bin\\xff\\n", ChangeKind::Modified),
+        ("dir/c", ChangeKind::Deleted),
+        ("l", ChangeKind::Link),
+        ("new \"x\"", ChangeKind::Added),
+        ("tool", ChangeKind::Mode),
+        ("untracked", ChangeKind::Modified),
+    ];
+    assert_eq!(kinds, expected.map(|(p, k)| (p.to_owned(), k)));
+    let out = tempfile::tempdir().unwrap();
+    let (patch, bundle) = (out.path().join("changes.patch"), out.path().join("commits.bundle"));
+    let before = snapshot(&host.top);
+    tree.write_patch(&patch, &trip.repo, &trip.manifest).await.unwrap();
+    assert!(tree.write_bundle(&bundle, &trip.repo).await.unwrap());
+    assert_untouched(&before, &host.top, "untouched");
+    host.git(&["apply", &patch.to_string_lossy()]);
+    for path in [&b"a"[..], b"bin\xff\n", b"untracked", b"new \"x\""] {
+        assert_eq!(read(&host.top, path), read(&trip.top, path));
+    }
+    assert!(!host.top.join("dir/c").exists());
+    assert_eq!(std::fs::read_link(host.top.join("l")).unwrap(), Path::new("b"));
+    assert_eq!(host.top.join("tool").metadata().unwrap().mode() & 0o111, 0o111);
+    host.git(&["fetch", "-q", &bundle.to_string_lossy(), "main:from-bundle"]);
+    assert_eq!(host.git(&["rev-parse", "from-bundle"]), trip.git(&["rev-parse", "main"]));
+}
+
+#[tokio::test]
+async fn a_branch_without_a_new_commit_makes_no_bundle() {
+    let host = Host::new();
+    let trip = host.upload().await;
+    trip.git(&["branch", "mark"]);
+    let back = trip.collect();
+    let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
+    let out = tempfile::tempdir().unwrap();
+    assert!(!tree.write_bundle(&out.path().join("b"), &trip.repo).await.unwrap());
+    tree.write_patch(&out.path().join("p"), &trip.repo, &trip.manifest).await.unwrap();
+    assert_eq!(std::fs::read(out.path().join("p")).unwrap(), b"");
+}
