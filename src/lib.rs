@@ -23,6 +23,7 @@
 pub mod agent;
 pub mod cli;
 pub mod error;
+mod fleet;
 pub mod harness;
 pub mod import;
 pub mod local;

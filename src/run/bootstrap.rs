@@ -1,0 +1,137 @@
+//! Filling the sandbox: one archive, one scp, one command that unpacks, checks and lists.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::context::Cx;
+use super::pack::Packed;
+use super::prepare::Prepared;
+use super::provision::Provisioned;
+use crate::error::{Code, Error, Result};
+use crate::import::listing;
+use crate::import::{Limits, Listing, check_arrived};
+use crate::plan::Plan;
+use crate::plan::env::quote;
+
+use crate::plan::layout::{
+    ARCHIVE, CONFIG_DIR, ENV_DIR, ENV_FILE, HOME, OLD_WORKSPACE, OUTPUT_DIR, RUNNER_DIR, WORKSPACE,
+};
+use crate::plan::repo::Manifest;
+use crate::remote::Session;
+
+/// A sandbox that is ready for the agent.
+#[derive(Debug)]
+pub(super) struct Bootstrapped {
+    /// The connection.
+    pub session: Session,
+    /// The repository as it was packed.
+    pub manifest: Rc<Manifest>,
+    /// The repository as the sandbox had it before the agent.
+    pub baseline: Listing,
+}
+
+/// The largest answer that is read, in bytes: about a million files.
+const ANSWER_LIMIT: usize = 256 * 1024 * 1024;
+
+/// Moves the archive in and prepares everything.
+pub(super) async fn bootstrap(
+    cx: &Cx,
+    prepared: &Prepared,
+    provisioned: Provisioned,
+) -> Result<Bootstrapped> {
+    let note = provisioned.note();
+    cx.phase("bootstrap", async {
+        let Provisioned { mut session, packed, manifest } = provisioned;
+        let plan = &prepared.plan;
+        session.push(&packed.archive, Path::new(ARCHIVE), plan.deadlines.bootstrap).await?;
+        let _ = std::fs::remove_file(&packed.archive);
+        let script = script(plan, &packed);
+        let output = session.answer("bootstrap", &script, plan.deadlines.bootstrap, ANSWER_LIMIT).await?;
+        if !output.status.success() {
+            return Err(Error::new(Code::BootstrapFailed, format!("the sandbox could not be filled: {}", output.status))
+                .detail(output.stderr_text())
+                .help("the image needs bash, GNU tar and GNU find, and /sandbox must be writable with room for the repository"));
+        }
+        let baseline = read_answer(&output.stdout, output.stdout_truncated, plan)?;
+        check_arrived(&baseline, &manifest)?;
+        Ok((Bootstrapped { session, manifest: Rc::new(manifest), baseline }, note))
+    })
+    .await
+}
+
+/// The command. Its answer: a line per missing program, a blank line, the listing.
+fn script(plan: &Plan, packed: &Packed) -> String {
+    let size = packed.size;
+    let repo = quote(&plan.layout.repo);
+    let transcripts = plan.harness.runtime.runtime().transcripts().map_or("", |t| t.dir);
+    let mut lines = vec![
+        "set -eu; umask 022".to_owned(),
+        format!(
+            "have=$(wc -c < {ARCHIVE} 2>/dev/null || echo 0); [ \"$have\" -eq {size} ] || {{ echo \"the archive arrived with $have of {size} bytes\" >&2; exit 70; }}"
+        ),
+        format!("mkdir -p {WORKSPACE}/bin {ENV_DIR} {OUTPUT_DIR} {RUNNER_DIR} {CONFIG_DIR} {transcripts}"),
+        format!("cd {HOME}; tar -xpf {ARCHIVE} --no-same-owner; rm -f {ARCHIVE}"),
+    ];
+    if plan.layout.old_workspace {
+        lines.insert(3, format!("[ -e {OLD_WORKSPACE} ] || ln -s {WORKSPACE} {OLD_WORKSPACE}"));
+    }
+    for (from, to) in &packed.moves {
+        let to = quote(to);
+        lines.push(format!("mkdir -p \"$(dirname {to})\"; mv -f {} {to}", quote(from)));
+    }
+    let outside = packed.files.iter().filter(|f| f.size > 0).map(|f| {
+        let dest = quote(&f.dest);
+        format!("[ -s {dest} ] || {{ echo \"\"{dest}\" did not arrive\" >&2; exit 70; }}")
+    });
+    lines.extend(outside);
+    if plan.harness.readonly_repo {
+        lines.push(format!("find {repo} -path {repo}/.git -prune -o ! -type l -exec chmod a-w {{}} +"));
+    }
+    let programs = plan.programs.iter().map(|p| quote(p)).collect::<Vec<_>>().join(" ");
+    lines.push(format!(
+        "( set +eu; . {ENV_FILE} >/dev/null; for p in rsync {programs}; do \
+         command -v \"$p\" >/dev/null || echo \"$p\"; done )"
+    ));
+    lines.push("echo".to_owned());
+    lines.push(listing::script(OsStr::new(&plan.layout.repo)).to_string_lossy().into_owned());
+    lines.join("\n")
+}
+
+fn read_answer(answer: &[u8], truncated: bool, plan: &Plan) -> Result<Listing> {
+    if truncated {
+        return Err(Error::new(Code::BootstrapFailed, "the repository has too many files to list")
+            .help("leave some out with `upload.exclude` in the harness"));
+    }
+    let mut missing = Vec::new();
+    let mut rest = answer;
+    loop {
+        let Some(end) = memchr::memchr(b'\n', rest) else {
+            return Err(Error::new(
+                Code::BootstrapFailed,
+                "the bootstrap command in the sandbox gave no listing",
+            )
+            .help("the image's login shell must run commands of ssh and pass their output on"));
+        };
+        let line = String::from_utf8_lossy(&rest[..end]).into_owned();
+        rest = &rest[end + 1..];
+        if line.is_empty() {
+            break;
+        }
+        missing.push(line);
+    }
+    if !missing.is_empty() {
+        let place = if plan.local {
+            "install it on this machine; with --local, `--local-bind <install prefix>` shows a program that is \
+             outside the system directories"
+        } else {
+            "add it to the image, or choose another with --image"
+        };
+        return Err(Error::new(
+            Code::ImageLacks,
+            format!("not found in the sandbox: {}", missing.join(", ")),
+        )
+        .help(place));
+    }
+    Listing::parse(rest, &Limits::default())
+}

@@ -1,0 +1,113 @@
+//! What every phase of a run shares.
+
+use std::cell::{OnceCell, RefCell};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::guard::Guard;
+use super::identity::Identity;
+use super::journal::Journal;
+use super::signals::Signals;
+use crate::error::{Code, Error, Result};
+use crate::report::Printer;
+
+/// The shared context of a run.
+#[derive(Debug)]
+pub(super) struct Cx {
+    /// Where the run is told.
+    pub ui: Printer,
+    /// The signals of this process.
+    pub signals: Signals,
+    /// What cleans up when this process cannot.
+    pub guard: Guard,
+    /// Which run this is.
+    pub id: Identity,
+    /// What tells others of this run, once there is something to tell.
+    pub journal: OnceCell<Journal>,
+    started: Instant,
+    phases: RefCell<Vec<Phase>>,
+}
+
+/// One phase as `run.json` records it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Milliseconds from the start of the run.
+    pub start_ms: u64,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The code it failed with.
+    pub failed: Option<Code>,
+}
+
+impl Cx {
+    /// A context for a run that starts now.
+    pub(super) fn new(ui: Printer, signals: Signals, guard: Guard, id: Identity) -> Self {
+        Self {
+            ui,
+            signals,
+            guard,
+            id,
+            journal: OnceCell::new(),
+            started: Instant::now(),
+            phases: RefCell::default(),
+        }
+    }
+
+    /// Runs a phase: recorded, shown, and ended by the first signal. The text is the phase's note.
+    pub(super) async fn phase<T>(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<(T, String)>>,
+    ) -> Result<T> {
+        self.recorded(name, self.signals.guard(work)).await
+    }
+
+    /// Runs a phase that the first signal does not end.
+    pub(super) async fn recorded<T>(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<(T, String)>>,
+    ) -> Result<T> {
+        if let Some(journal) = self.journal.get() {
+            journal.phase(name);
+        }
+        let start = Instant::now();
+        let done = work.await;
+        let took = start.elapsed();
+        let failed = done.as_ref().err().map(Error::code);
+        self.phases.borrow_mut().push(Phase {
+            name: name.to_owned(),
+            start_ms: millis(start.duration_since(self.started)),
+            duration_ms: millis(took),
+            failed,
+        });
+        match done {
+            Ok((value, note)) => {
+                self.ui.done(name, took, &note);
+                Ok(value)
+            }
+            Err(error) => {
+                self.ui.failed(name, took, error.message());
+                Err(error)
+            }
+        }
+    }
+
+    /// The phases so far.
+    pub(super) fn phases(&self) -> Vec<Phase> {
+        self.phases.borrow().clone()
+    }
+
+    /// Since the run began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}

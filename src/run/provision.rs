@@ -1,0 +1,195 @@
+//! Providers and the sandbox. The archive is built while the sandbox is being created.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::claim;
+use super::cleanup::Owned;
+use super::context::Cx;
+use super::guard::protocol::Message;
+use super::pack::{Packed, pack};
+use super::prepare::Prepared;
+use crate::error::{Code, Error, Result};
+use crate::harness::model::{ProviderUse, Scope};
+use crate::openshell::CreateError;
+use crate::plan::repo::{Manifest, UploadOptions};
+use crate::process::scale;
+use crate::remote::{OpenSpec, Session};
+use crate::report::bytes;
+
+/// A sandbox that is ready and connected, and the archive for it.
+#[derive(Debug)]
+pub(super) struct Provisioned {
+    /// The connection.
+    pub session: Session,
+    /// What was packed.
+    pub packed: Packed,
+    /// The repository as it was packed.
+    pub manifest: Manifest,
+}
+
+/// How often a create is tried, and the pauses between.
+const CREATE_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+
+/// Brings providers and sandbox up.
+pub(super) async fn provision(
+    cx: &Cx,
+    prepared: &Prepared,
+    upload: &UploadOptions,
+    tmp: &Path,
+    owned: &mut Owned,
+) -> Result<Provisioned> {
+    if !prepared.plan.harness.providers.is_empty() {
+        cx.phase("providers", providers(prepared, cx, owned)).await?;
+    }
+    let packing = cx.signals.guard(packing(prepared, upload, tmp));
+    let creating = async {
+        cx.phase("sandbox", create(cx, prepared, owned)).await?;
+        cx.phase("connect", connect(cx, prepared, tmp)).await
+    };
+    let ((manifest, packed), session) = tokio::try_join!(packing, creating)?;
+    for warning in &manifest.warnings {
+        cx.ui.warn(warning);
+    }
+    Ok(Provisioned { session, packed, manifest })
+}
+
+/// Profiles before providers, and every name checked before anything is created.
+async fn providers(prepared: &Prepared, cx: &Cx, owned: &mut Owned) -> Result<((), String)> {
+    let (plan, openshell) = (&prepared.plan, &prepared.world.openshell);
+    let d = &plan.dialect;
+    let specs = plan.provider_specs(&cx.id);
+    known(prepared).await?;
+    if d.facts.providers_v2_setting && !plan.harness.profiles.is_empty() {
+        openshell.enable_providers_v2(d).await?;
+    }
+    for profile in &plan.harness.profiles {
+        openshell.sync_profile(d, &profile.id, profile.file.as_std_path()).await?;
+    }
+    for (spec, scope) in &specs {
+        if *scope == Scope::Run {
+            cx.guard.tell(&Message::Provider(spec.name.clone()));
+            owned.providers.push(spec.name.clone());
+        }
+    }
+    let making = specs.iter().map(|(spec, _)| async { openshell.ensure_provider(d, spec).await.map(drop) });
+    owned.in_flight = true;
+    let made = crate::run::join_all(making).await;
+    owned.in_flight = false;
+    made?;
+    let names: Vec<_> = plan.harness.providers.iter().map(ProviderUse::name).collect();
+    Ok(((), names.join(", ")))
+}
+
+/// Names that the harness does not define must be on the gateway, and every type needs its profile where OpenShell
+/// would otherwise drop all static credentials of the sandbox without a word (0.0.103 and later).
+async fn known(prepared: &Prepared) -> Result<()> {
+    let (plan, openshell) = (&prepared.plan, &prepared.world.openshell);
+    let used = &plan.harness.providers;
+    let existing: Vec<_> = used
+        .iter()
+        .filter_map(|p| match p {
+            ProviderUse::Existing(name) => Some(name),
+            ProviderUse::Defined(_) => None,
+        })
+        .collect();
+    if !existing.is_empty() {
+        let rows = openshell.providers(&plan.dialect).await?;
+        for name in existing {
+            if !rows.iter().any(|row| row.name == *name) {
+                return Err(Error::new(
+                    Code::ProviderUnknown,
+                    format!("provider {name} is defined neither in providers/ nor on the gateway"),
+                )
+                .help(format!(
+                    "add providers/{name}.yaml, or create it: openshell provider create --name {name} …"
+                )));
+            }
+        }
+    }
+    if plan.dialect.facts.provider_needs_profile {
+        for provider in used {
+            let ProviderUse::Defined(def) = provider else { continue };
+            let id = plan.dialect.profile_of(&def.kind);
+            if plan.harness.profiles.iter().any(|p| p.id == id) {
+                continue;
+            }
+            if !openshell.has_profile(&plan.dialect, id).await? {
+                return Err(Error::new(
+                    Code::ProfileMissing,
+                    format!("provider {} has type {}, which has no profile", def.name, def.kind),
+                )
+                .help(format!("add profiles/{id}.yaml, or import the profile on the gateway")));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn packing(prepared: &Prepared, upload: &UploadOptions, tmp: &Path) -> Result<(Manifest, Packed)> {
+    let (plan, repo, dir) = (prepared.plan.clone(), prepared.world.repo.clone(), tmp.to_owned());
+    let manifest = Manifest::take(&repo, upload).await?;
+    tokio::task::spawn_blocking(move || {
+        let packed = pack(&plan, &repo, &manifest, &dir)?;
+        Ok((manifest, packed))
+    })
+    .await
+    .map_err(|e| Error::bug(format!("building the archive: {e}")))?
+}
+
+async fn create(cx: &Cx, prepared: &Prepared, owned: &mut Owned) -> Result<((), String)> {
+    let (plan, openshell) = (&prepared.plan, &prepared.world.openshell);
+    let spec = plan.create_spec(&cx.id);
+    cx.guard.tell(&Message::Sandbox(spec.name.clone()));
+    owned.sandbox = Some(spec.name.clone());
+    let mut pauses = CREATE_PAUSES.iter();
+    loop {
+        // A cancel leaves this function here, and the mark stays.
+        owned.in_flight = true;
+        let created = openshell.create(&plan.dialect, &spec).await;
+        owned.in_flight = false;
+        match created {
+            Ok(()) => break,
+            Err(CreateError::Permanent(error)) => return Err(error),
+            Err(CreateError::Retry(error)) => {
+                // The record of a failed create keeps its name taken.
+                openshell.delete(&plan.dialect, &spec.name, plan.deadlines.delete).await?;
+                let Some(pause) = pauses.next() else { return Err(error) };
+                cx.ui.warn(&format!("{}; trying again", error.message()));
+                tokio::time::sleep(scale::pause(*pause)).await;
+            }
+        }
+    }
+    openshell.wait_ready(&plan.dialect, &spec.name, plan.deadlines.ready).await?;
+    owned.ready = true;
+    if plan.keep_sandbox {
+        claim::keep(cx);
+    }
+    Ok(((), spec.name))
+}
+
+async fn connect(cx: &Cx, prepared: &Prepared, tmp: &Path) -> Result<(Session, String)> {
+    let openshell = &prepared.world.openshell;
+    let text = openshell.ssh_config(&cx.id.sandbox).await?;
+    let program = openshell.program();
+    let session = Session::open(OpenSpec {
+        ssh_config: &text,
+        program: &program,
+        env: openshell.child_env(),
+        dir: tmp,
+        limit: prepared.plan.deadlines.connect,
+    })
+    .await?;
+    Ok((session, String::new()))
+}
+
+impl Provisioned {
+    /// A note on what goes in.
+    pub(super) fn note(&self) -> String {
+        format!(
+            "{} files, {}",
+            self.manifest.entries.len() + self.packed.files.len(),
+            bytes(self.packed.size)
+        )
+    }
+}

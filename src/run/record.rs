@@ -1,0 +1,190 @@
+//! `run.json`: what a run was and how it ended, for programs. Version 1.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::context::{Cx, Phase, millis};
+use super::outcome::{EndedBy, Verdict};
+use super::prepare::Prepared;
+use super::watch::StreamRecord;
+use crate::agent::{Exit, Metrics, ResultEvent};
+use crate::error::{Error, Result};
+use crate::import::ChangeKind;
+use crate::plan::repo::names;
+
+/// The name of the schema of `run.json`.
+const SCHEMA: &str = "fullsend.run/1";
+
+/// One iteration of the agent.
+#[derive(Debug, Serialize)]
+pub(super) struct IterationRecord {
+    /// 1 for the first.
+    pub number: u32,
+    /// Its directory, relative to the run directory.
+    pub dir: String,
+    /// The agent's exit status.
+    pub exit: Exit,
+    /// Who ended the agent.
+    pub ended_by: EndedBy,
+    /// Whether the agent was ended before it was done, so that its results may be incomplete.
+    pub partial: bool,
+    /// The agent's final result.
+    pub result: Option<ResultEvent>,
+    /// The agent's figures.
+    pub metrics: Metrics,
+    /// The raw stream.
+    pub stream: StreamRecord,
+    /// How often the connection was lost and taken up again.
+    pub reattached: u32,
+    /// Whether its output validated; nothing when it was not asked.
+    pub valid: Option<bool>,
+}
+
+/// What an error says, for programs.
+#[derive(Debug, Serialize)]
+struct ErrorRecord<'a> {
+    code: &'static str,
+    message: &'a str,
+    detail: Option<&'a str>,
+    help: String,
+}
+
+/// Everything that `run.json` says.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// The iterations.
+    pub iterations: Vec<IterationRecord>,
+    /// The number of the iteration whose output validated.
+    pub validated: Option<u32>,
+    /// The pre-script's reason to skip.
+    pub skip_reason: Option<String>,
+    /// What happened to the repository: counts by kind.
+    pub changes: Vec<ChangeRecord>,
+    /// Whether the checkout received the result.
+    pub applied: bool,
+    /// Whether a patch was left.
+    pub patch: bool,
+    /// Whether nothing of the run is left on the gateway.
+    pub clean: bool,
+    /// Until when the sandbox stays on purpose.
+    pub kept: Option<Timestamp>,
+    /// The staged tree, when it stays.
+    pub staged: Option<std::path::PathBuf>,
+}
+
+impl Facts {
+    fn totals(&self) -> Metrics {
+        self.iterations.iter().fold(Metrics::default(), |mut sum, i| {
+            sum.add(&i.metrics);
+            sum
+        })
+    }
+}
+
+/// One change of the repository.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ChangeRecord {
+    /// The path; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// What happened to it.
+    pub kind: ChangeKind,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    schema: &'static str,
+    verdict: Verdict,
+    exit_code: u8,
+    error: Option<ErrorRecord<'a>>,
+    skip_reason: Option<&'a str>,
+    run: &'a str,
+    agent: &'a str,
+    fullsend: &'static str,
+    openshell: &'a str,
+    local: bool,
+    plan_digest: String,
+    harness: &'a str,
+    harness_digest: &'a str,
+    image: Option<&'a str>,
+    sandbox: &'a str,
+    repo: &'a str,
+    started: Timestamp,
+    duration_ms: u64,
+    phases: Vec<Phase>,
+    totals: Metrics,
+    iterations: &'a [IterationRecord],
+    validated_iteration: Option<u32>,
+    changes: &'a [ChangeRecord],
+    applied: bool,
+    kept_until: Option<Timestamp>,
+    staged: Option<&'a Path>,
+    artefacts: Vec<String>,
+}
+
+/// The most artefacts that are listed; an agent may write any number of files.
+const LISTED: usize = 10_000;
+
+/// Every file of the run directory, relative to it, in name order.
+fn files_below(dir: &Path) -> Vec<String> {
+    let entries = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().flatten();
+    let files = entries.filter(|e| e.file_type().is_file());
+    files
+        .filter_map(|e| Some(names::shown(names::as_bytes(e.path().strip_prefix(dir).ok()?))))
+        .filter(|name| !name.starts_with("run.json"))
+        .take(LISTED)
+        .collect()
+}
+
+/// Writes `run.json`, whole or not at all.
+pub(super) fn write(
+    cx: &Cx,
+    prepared: &Prepared,
+    facts: &Facts,
+    error: Option<&Error>,
+    verdict: Verdict,
+) -> Result<()> {
+    let plan = &prepared.plan;
+    let record = Record {
+        schema: SCHEMA,
+        verdict,
+        exit_code: error.map_or(0, Error::exit_code),
+        error: error.map(|e| ErrorRecord {
+            code: e.code().as_str(),
+            message: e.message(),
+            detail: e.detail_text(),
+            help: e.help_text(),
+        }),
+        skip_reason: facts.skip_reason.as_deref(),
+        run: cx.id.id.as_str(),
+        agent: &plan.harness.name,
+        fullsend: env!("CARGO_PKG_VERSION"),
+        openshell: &plan.dialect.version,
+        local: plan.local,
+        plan_digest: plan.digest(),
+        harness: plan.harness.file.as_str(),
+        harness_digest: &plan.harness.digest,
+        image: plan.harness.image.as_deref(),
+        sandbox: &cx.id.sandbox,
+        repo: plan.repo.as_str(),
+        started: cx.id.started,
+        duration_ms: millis(cx.elapsed()),
+        phases: cx.phases(),
+        totals: facts.totals(),
+        iterations: &facts.iterations,
+        validated_iteration: facts.validated,
+        changes: &facts.changes,
+        applied: facts.applied,
+        kept_until: facts.kept,
+        staged: facts.staged.as_deref(),
+        artefacts: files_below(&cx.id.dir),
+    };
+    let text = serde_json::to_string_pretty(&record).map_err(|e| Error::bug(e.to_string()))?;
+    // A message may quote what a program said, and that may quote a secret.
+    let text = cx.ui.redact(&text);
+    let half = cx.id.dir.join("run.json.new");
+    fs_err::write(&half, text + "\n")?;
+    fs_err::rename(half, cx.id.dir.join("run.json"))?;
+    Ok(())
+}
