@@ -1,7 +1,7 @@
 //! One factor on every deadline, for tests only: with it, a test can wait for a call that hangs.
 //!
 //! `FULLSEND_TEST_DEADLINE_SCALE=0.01` makes an hour 36 seconds. A deadline never gets shorter than
-//! [`FLOOR`], because a healthy call needs its time on a busy machine. What a run promises to a user who
+//! `FLOOR`, because a healthy call needs its time on a busy machine. What a run promises to a user who
 //! cancels (seven seconds in all) is not scaled.
 
 use std::sync::OnceLock;

@@ -13,6 +13,7 @@ mod compose;
 mod contract_runs;
 mod corpus;
 mod dry_run;
+mod economy;
 mod fake;
 mod faults;
 mod fleet;
