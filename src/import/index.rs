@@ -10,8 +10,9 @@ use super::limits::{Limits, Refusals};
 use crate::error::Result;
 use crate::plan::repo::{Manifest, ObjectFormat, Oid, names};
 
-/// The command that prints the text in the sandbox, to be run in the repository.
-pub const LS_FILES: &str = "git ls-files -s -z --full-name";
+/// The command that prints the text in the sandbox, to be run in the repository. Without the monitor, which would
+/// be a program of the agent that runs after its end and may write into the tree.
+pub const LS_FILES: &str = "git -c core.fsmonitor=false ls-files -s -z --full-name";
 
 /// The mode of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,6 +25,17 @@ pub fn check_names(delta: &Delta, after: &Listing, manifest: &Manifest, limits: 
     if count > limits.files {
         refusals.say(format!("{count} paths changed, more than {}", limits.files));
     }
+    let mut bytes = 0_u64;
+    for path in delta.files.keys() {
+        let size = after.0.get(path).map_or(0, |entry| entry.size);
+        bytes = bytes.saturating_add(size);
+        if size > limits.file_bytes {
+            refusals.add(path, format!("{size} bytes, more than {}", limits.file_bytes));
+        }
+    }
+    if bytes > limits.bytes {
+        refusals.say(format!("{bytes} bytes changed, more than {}", limits.bytes));
+    }
     let added = delta.files.keys().chain(&delta.dirs).chain(delta.links.keys());
     for path in added.clone() {
         if let Err(why) = names::check(path) {

@@ -35,6 +35,7 @@ mod tests;
 
 pub use apply::{Applied, apply};
 pub use delta::{Delta, GitDelta, GitState, check_arrived, diff};
+pub use inspect::check_names;
 pub use limits::Limits;
 pub use listing::Listing;
 pub use ops::{Change, ChangeKind};

@@ -234,7 +234,10 @@ fn a_lost_supervisor_is_no_end() {
         place.agent("echo on; sleep 60");
         let follower = place.spawn("60", "5");
         place.wait_for("agent");
-        let kill = Command::new("kill").args(["-KILL", place.file("watch").trim()]).status().unwrap();
+        let kill = Command::new("sh")
+            .args(["-c", "kill -KILL \"$0\"", place.file("watch").trim()])
+            .status()
+            .unwrap();
         assert!(kill.success());
         let (status, out, err) = follower.finish();
         assert_eq!((status, out.as_slice()), (66, &b"on\n"[..]), "{shell}: {err}");

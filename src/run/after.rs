@@ -71,6 +71,10 @@ pub(super) async fn conclude(
             // The staged tree is what is left of the agent's work, so it stays.
             facts.staged = import.dir().map(PathBuf::from);
             failures.push(error);
+            if !facts.patch {
+                // A second copy in the form that is easy to take; its own failure is no news.
+                let _ = leave(cx, prepared, &import, facts).await;
+            }
         }
     }
 }

@@ -116,11 +116,19 @@ impl Once<'_> {
             left_alone = changed;
             delta = Delta::default();
         }
+        // What is refused by name or size does not travel; the artefacts do.
+        let refused = import::check_names(&delta, &after, &sandbox.manifest, &limits).err();
+        if refused.is_some() {
+            delta = Delta::default();
+        }
         let fetched = fetch(prepared, sandbox, n, incoming, &delta, &limits).await?;
         take_artefacts(&prepared.plan, n, incoming, dir, secrets)?;
         if ran.tampered {
             // The artefacts are evidence; the repository of an agent that tampers is not taken over.
             return Ok((Collected { left_alone, import: None }, fetched));
+        }
+        if let Some(error) = refused {
+            return Err(error);
         }
         let repo = incoming.join(below(&prepared.plan.layout.repo));
         fs_err::create_dir_all(&repo)?;

@@ -126,7 +126,13 @@ async fn execute(cx: &Cx, prepared: &Prepared, upload: &UploadOptions) -> u8 {
     };
     cx.ui.end_section();
     after::conclude(cx, prepared, ending, &mut facts, &mut failures).await;
-    drop(tmp);
+    match &facts.staged {
+        // The staged tree, which stays, could not be beside the checkout.
+        Some(staged) if staged.starts_with(tmp.path()) => {
+            let _ = tmp.keep();
+        }
+        _ => drop(tmp),
+    }
     if let Some(signal) = cx.signals.first()
         && !failures.iter().any(|e| e.code() == Code::Cancelled)
     {

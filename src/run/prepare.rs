@@ -59,7 +59,8 @@ pub(super) async fn prepare(
 ) -> Result<Prepared> {
     let inputs = gather(options).await;
     let shown = inputs.as_ref().map_or(Ok(Shown::default()), |i| shown(options, &i.loaded.harness));
-    let (inputs, ((), (openshell, shown))) = both(inputs, both(tools(), both(openshell, shown)))?;
+    let machine = both(tools(), if options.is_local() { crate::local::preflight() } else { Ok(()) });
+    let (inputs, (((), ()), (openshell, shown))) = both(inputs, both(machine, both(openshell, shown)))?;
     let mut openshell =
         shown.into_env().into_iter().fold(openshell, |o, (key, value)| o.with_variable(key, value));
     for warning in warnings(&inputs.loaded) {

@@ -213,7 +213,7 @@ fn a_killed_cli_leaves_an_incomplete_run() {
 fn a_cli_that_is_not_there_is_named_before_anything_starts() {
     let (mut world, _stub) = claude_world(script(&json!([{"content": []}])), AGENT);
     // A search path with everything but the agent's program.
-    let needed = ["bash", "bwrap", "git", "nsenter", "rsync", "scp", "setsid", "ssh"];
+    let needed = ["bash", "bwrap", "git", "nsenter", "rsync", "scp", "setpriv", "setsid", "ssh"];
     for program in needed {
         let found =
             ["/usr/bin", "/bin"].map(|dir| Path::new(dir).join(program)).into_iter().find(|p| p.exists());

@@ -20,7 +20,20 @@ pub(in crate::local) fn preflight() -> Result<()> {
         .map_err(|e| Error::new(Code::LocalUnavailable, e.to_string()).help("run as an ordinary user"))?;
     let out = Command::new(bwrap)
         .args(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net"])
-        .args(["--ro-bind", "/", "/", "--proc", "/proc", "--perms", "0700", "--tmpfs", "/tmp", "true"])
+        .args([
+            "--ro-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "--perms",
+            "0700",
+            "--tmpfs",
+            "/tmp",
+            "/bin/sh",
+            "-c",
+            ":",
+        ])
         .stdin(Stdio::null())
         .output()
         .map_err(|e| Error::new(Code::LocalUnavailable, format!("bubblewrap cannot be started: {e}")))?;

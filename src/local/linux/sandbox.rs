@@ -156,7 +156,20 @@ fn update(state: &State, record: &Record) -> Outcome {
 }
 
 /// Deletes a sandbox: every process in it ends, then its files go. `false` when there is none.
+///
+/// What a delete that was killed has left goes as well: the guard of a killed run gets here again.
 pub(super) fn delete(state: &State, name: &str) -> Outcome<bool> {
+    let done = delete_one(state, name);
+    for entry in fs_err::read_dir(state.sandboxes())?.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            // Another delete may be at work on it, which is as good.
+            let _ = remove_tree(&entry.path());
+        }
+    }
+    done
+}
+
+fn delete_one(state: &State, name: &str) -> Outcome<bool> {
     let dir = state.sandbox(name);
     let doomed = {
         let _lock = state.lock()?;

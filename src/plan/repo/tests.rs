@@ -77,7 +77,11 @@ async fn kinds_that_are_not_handled_are_refused_with_what_to_do() {
             d.join("s")
         }),
         ("reftable", Code::Unsupported, "git refs migrate", |d| {
-            git(d, &["init", "-q", "--ref-format=reftable", "t"]);
+            // By hand: `git init --ref-format` came with 2.45.
+            git(d, &["init", "-q", "t"]);
+            let text = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n";
+            std::fs::write(d.join("t/.git/config"), text).unwrap();
+            std::fs::create_dir(d.join("t/.git/reftable")).unwrap();
             d.join("t")
         }),
         ("partial clone", Code::Unsupported, "--filter", |d| {
