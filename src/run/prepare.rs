@@ -59,20 +59,31 @@ pub(super) async fn prepare(
 ) -> Result<Prepared> {
     let inputs = gather(options).await;
     let shown = inputs.as_ref().map_or(Ok(Shown::default()), |i| shown(options, &i.loaded.harness));
-    let machine = both(tools(), if options.is_local() { crate::local::preflight() } else { Ok(()) });
-    let (inputs, (((), ()), (openshell, shown))) = both(inputs, both(machine, both(openshell, shown)))?;
+    let (inputs, ((), (openshell, shown))) = both(inputs, both(tools(), both(openshell, shown)))?;
     let mut openshell =
         shown.into_env().into_iter().fold(openshell, |o, (key, value)| o.with_variable(key, value));
     for warning in warnings(&inputs.loaded) {
         ui.warn(&warning);
     }
-    let (dialect, rows) = tokio::join!(openshell.probe(), openshell.check_gateway());
+    let local = options.is_local();
+    let (dialect, rows, able) = tokio::join!(openshell.probe(), openshell.check_gateway(), able(local));
+    able?;
     // A program that is no openshell answers neither; that it is none is the news.
     let dialect = dialect?;
     rows?;
     let plan = plan::build(inputs.plan_inputs(options, dialect, openshell.is_local()))?;
     openshell.deadlines = plan.deadlines.openshell();
     Ok(Prepared { plan, world: World { openshell, repo: inputs.repo, file_env: inputs.file_env } })
+}
+
+/// Whether the embedded backend, if it is asked for, can work here. Takes a trial start of its sandbox program, beside
+/// the other questions.
+async fn able(local: bool) -> Result<()> {
+    if !local {
+        return Ok(());
+    }
+    let trial = tokio::task::spawn_blocking(crate::local::preflight);
+    trial.await.map_err(|e| Error::bug(format!("trying the embedded backend: {e}")))?
 }
 
 /// The same without an OpenShell at hand: where there is none, the newest known is assumed.
