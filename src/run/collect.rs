@@ -82,9 +82,10 @@ pub(super) async fn collect(
     collected
 }
 
-/// Whether the sandbox may still hold the results behind a connection that broke.
+/// Whether the sandbox may still hold the results behind a connection that broke. A client that died can look like
+/// a listing that failed: both end with status 1.
 fn may_pass(error: &Error) -> bool {
-    matches!(error.code(), Code::SshFailed | Code::TransferFailed)
+    matches!(error.code(), Code::SshFailed | Code::TransferFailed | Code::ImportFailed)
 }
 
 /// One attempt.
