@@ -181,7 +181,7 @@ fn over(size: Size, limit: Size) -> Error {
     } else {
         format!("the results are larger than {} bytes", limit.bytes)
     };
-    Error::new(Code::ImportBlocked, what).help("let the agent clean up, or raise the limit")
+    Error::new(Code::ImportBlocked, what).help("let the agent clean up what it does not hand over")
 }
 
 /// The lines in which rsync says what it could not do.
