@@ -29,6 +29,9 @@ const SALVAGE: Duration = Duration::from_secs(4);
 /// How often collecting is tried while the connection, or a transfer over it, fails.
 const ATTEMPTS: u32 = 2;
 
+/// The status of the listing where a link stands in place of the repository: what lies behind it was never uploaded.
+const REPLACED: i32 = 71;
+
 /// What an iteration brought to the host.
 #[derive(Debug)]
 pub(super) struct Collected {
@@ -180,7 +183,7 @@ async fn list(prepared: &Prepared, sandbox: &Bootstrapped) -> Result<Vec<u8>> {
     let plan = &prepared.plan;
     let limits = Limits::default();
     let script = format!(
-        "cd {repo} || exit 70; x=$(mktemp) || exit 70; \
+        "[ ! -L {repo} ] || exit {REPLACED}; cd {repo} || exit 70; x=$(mktemp) || exit 70; \
          if {ls} > \"$x\" 2>/dev/null; then printf 'index %d\\n' \"$(wc -c < \"$x\")\"; cat \"$x\"; else echo none; fi; \
          rm -f \"$x\"; {listing}",
         repo = quote(&plan.layout.repo),
@@ -189,6 +192,10 @@ async fn list(prepared: &Prepared, sandbox: &Bootstrapped) -> Result<Vec<u8>> {
     );
     let output =
         sandbox.session.answer("collect", &script, plan.deadlines.collect, limits.listing_bytes).await?;
+    if output.status.code() == Some(REPLACED) {
+        return Err(Error::new(Code::ImportBlocked, "the agent replaced its repository by a link")
+            .help("nothing was taken over; iteration-N/stream.jsonl has what the agent did"));
+    }
     if !output.status.success() {
         return Err(Error::new(
             Code::ImportFailed,

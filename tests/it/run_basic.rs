@@ -210,6 +210,16 @@ fn a_read_only_repository_is_reported_not_imported() {
 }
 
 #[test]
+fn a_link_in_place_of_the_repository_is_not_followed() {
+    let world = World::new();
+    world.agent("cd .. && mv repo away && ln -s /etc repo");
+    world.run(&[]).failure("FS-IMPORT-BLOCKED", 4);
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    assert!(!world.repo().join("passwd").exists());
+    world.assert_clean();
+}
+
+#[test]
 fn a_kept_sandbox_is_named_with_the_way_in_and_out() {
     let world = World::new();
     let run = world.run(&["--keep-sandbox"]).success();
