@@ -6,10 +6,8 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use super::problem::{Problem, Problems};
 use super::source::{Source, io_text, shown};
+use crate::agent::runtime::WORKSPACE;
 use crate::error::Code;
-
-/// The workspace in the sandbox.
-const WORKSPACE: &str = "/sandbox/workspace";
 
 /// What a path must name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

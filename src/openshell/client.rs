@@ -7,16 +7,8 @@ use std::time::Duration;
 use super::dialect::{BINARY, ENV_PREFIX};
 use super::text::normalise;
 use crate::error::{Code, Error, Result};
+use crate::harness::DENIED;
 use crate::process::{self, Command, Failure, Output};
-
-/// Variables with which a job proves its identity to a cloud; no child of ours that talks to a gateway or a
-/// sandbox sees them.
-const OIDC: [&str; 4] = [
-    "ACTIONS_ID_TOKEN_REQUEST_URL",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-    "FULLSEND_GCP_OIDC_URL",
-    "FULLSEND_GCP_OIDC_AUTH_FILE",
-];
 
 /// What a list may print, in bytes; beyond it the list is refused rather than cut.
 const LIST_LIMIT: usize = 16 * 1024 * 1024;
@@ -150,7 +142,7 @@ impl Openshell {
             }
         };
         let mut child = ChildEnv::default().set("NO_COLOR", "1");
-        for key in OIDC {
+        for key in DENIED {
             child = child.remove(key);
         }
         if let Some(gateway) = gateway {
@@ -180,7 +172,7 @@ impl Openshell {
 
     /// The same program with other changes to the environment.
     pub(super) fn with_env(mut self, env: ChildEnv) -> Self {
-        self.env = OIDC.iter().fold(env, |env, key| env.remove(*key));
+        self.env = DENIED.iter().fold(env, |env, key| env.remove(*key));
         self
     }
 
@@ -338,7 +330,7 @@ pub(super) mod tests {
         assert_eq!(answer.output.stdout_text(), "1 gw1 yes none none\n");
         assert!(!openshell.is_local());
         let env = openshell.child_env();
-        assert!(OIDC.iter().all(|key| env.remove.iter().any(|removed| removed == key)));
+        assert!(DENIED.iter().all(|key| env.remove.iter().any(|removed| removed == key)));
     }
 
     #[test]

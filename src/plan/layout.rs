@@ -6,7 +6,7 @@ use serde::Serialize;
 /// grants that.
 pub const HOME: &str = "/sandbox";
 /// The workspace directory.
-pub const WORKSPACE: &str = "/sandbox/workspace";
+pub const WORKSPACE: &str = crate::agent::runtime::WORKSPACE;
 /// Where the older harness format delivers files; a link to [`WORKSPACE`] when a harness uses it.
 pub const OLD_WORKSPACE: &str = "/tmp/workspace";
 /// The agent CLI's configuration directory.
