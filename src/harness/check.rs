@@ -1,11 +1,18 @@
 //! Paths and files that a harness names.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
+use super::model::Profile;
 use super::problem::{Problem, Problems};
+use super::provider::RawProvider;
+use super::remote::{Authority, Remote, is_url};
 use super::source::{Source, io_text, shown};
+use super::yaml::Node;
 use crate::agent::runtime::WORKSPACE;
 use crate::error::Code;
 
@@ -40,17 +47,73 @@ pub(crate) struct Files {
     pub(crate) dir: Utf8PathBuf,
     /// The same with links resolved.
     real: Utf8PathBuf,
+    /// What is elsewhere.
+    pub(crate) remote: Remote,
+    /// What was read already: one look at a directory reads each of its files once.
+    pub(crate) read: Rc<Memory>,
+}
+
+/// A file as a tree and a text, or why it is none.
+pub(crate) type Parsed = Result<(Node, Source), Problem>;
+
+/// Files that were read, and what was found in them.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Harness files and bases.
+    pub(crate) layers: RefCell<HashMap<Utf8PathBuf, (Parsed, Problems)>>,
+    /// The definitions of `providers/`.
+    pub(crate) providers: OnceCell<(Vec<RawProvider>, Vec<Problem>)>,
+    /// Profiles.
+    pub(crate) profiles: RefCell<HashMap<Utf8PathBuf, Result<Profile, Problems>>>,
+    /// Policies and schemas with what is wrong with them.
+    judged: RefCell<HashMap<Utf8PathBuf, Problems>>,
+    /// Files that were looked at besides.
+    seen: RefCell<HashSet<Utf8PathBuf>>,
+}
+
+impl Memory {
+    /// Whether a file was not asked about before.
+    pub(crate) fn is_new(&self, path: &Utf8Path) -> bool {
+        !self.seen.borrow().contains(path) && self.seen.borrow_mut().insert(path.to_owned())
+    }
+
+    /// What `judge` finds in a file, which it is asked for once.
+    pub(crate) fn judged(
+        &self,
+        path: &Utf8Path,
+        problems: &mut Problems,
+        judge: fn(&Utf8Path, &mut Problems),
+    ) {
+        let mut judged = self.judged.borrow_mut();
+        let found = judged.entry(path.to_owned()).or_insert_with(|| {
+            let mut found = Problems::default();
+            judge(path, &mut found);
+            found
+        });
+        problems.0.extend(found.0.iter().cloned());
+    }
 }
 
 impl Files {
-    /// Files of the harness directory `dir`.
-    pub(crate) fn new(dir: &Utf8Path) -> Self {
+    /// Files of the harness directory `dir`, and of elsewhere.
+    pub(crate) fn new(dir: &Utf8Path, remote: Remote) -> Self {
         let real = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
-        Self { dir: dir.to_owned(), real }
+        Self { dir: dir.to_owned(), real, remote, read: Rc::default() }
+    }
+
+    /// The same for another agent.
+    pub(crate) fn for_agent(&self, agent: &str) -> Self {
+        Self {
+            dir: self.dir.clone(),
+            real: self.real.clone(),
+            remote: self.remote.for_agent(agent),
+            read: Rc::clone(&self.read),
+        }
     }
 
     /// Resolves a path and checks that it is there, is of the right kind, can be read, and stays inside the
-    /// directory. An absolute path is the author's explicit wish and may lead anywhere.
+    /// directory. An absolute path is the author's explicit wish and may lead anywhere. A URL is looked up in what
+    /// is at hand; without a new problem it has been noted as missing.
     pub(crate) fn check(
         &self,
         named: &Named<'_>,
@@ -58,6 +121,9 @@ impl Files {
         source: &Source,
         problems: &mut Problems,
     ) -> Option<Utf8PathBuf> {
+        if is_url(named.path) {
+            return self.remote.check(named, kind, Authority::Harness, source, problems);
+        }
         match self.resolve(named).and_then(|path| self.inspect(named, &path, kind).map(|()| path)) {
             Ok(path) => Some(path),
             Err(problem) => {
@@ -70,12 +136,8 @@ impl Files {
     /// The absolute path, by its text alone.
     pub(crate) fn resolve(&self, named: &Named<'_>) -> Result<Utf8PathBuf, Problem> {
         let Named { key, path, shown, .. } = named;
-        if path.contains("://") {
-            return Err(Problem::error(
-                Code::Unsupported,
-                format!("`{key}` is a URL, which this version does not fetch"),
-            )
-            .help("copy what it names into the harness directory and give its path"));
+        if is_url(path) {
+            return Err(Problem::error(Code::RemoteUrl, format!("`{key}` is a URL, not a path")));
         }
         if path.chars().any(char::is_control) {
             return Err(Problem::error(Code::Value, format!("`{key}` holds a control character"))
@@ -242,6 +304,11 @@ pub(crate) fn is_role(name: &str) -> bool {
 /// `[A-Za-z0-9_.@-]+`: models.
 pub(crate) fn is_model(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.@-".contains(&b))
+}
+
+/// A model as OpenCode names it: `provider/model`, and the model may have further slashes.
+pub(crate) fn is_model_of_provider(name: &str) -> bool {
+    name.contains('/') && name.split('/').all(is_model)
 }
 
 /// What can stand after `--from`: one word that is no option. OpenShell decides what it names.

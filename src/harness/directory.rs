@@ -8,9 +8,11 @@ use serde::Serialize;
 use super::check::{Files, Kind, Named, is_agent_name};
 use super::config::Config;
 use super::keys::nearest;
+use super::load::files;
 use super::problem::{Problem, Problems};
 use super::provider::yaml_files;
 use super::raw;
+use super::remote::{Authority, Fetched, is_url};
 use super::source::{Source, io_text, shown, whole_file};
 use crate::error::{Code, Error, Result};
 
@@ -84,28 +86,26 @@ fn tidy(dir: &Utf8Path) -> Utf8PathBuf {
 /// The agents of a directory, by name: those of `harness/` and those of the registry. One that is broken or
 /// switched off is listed with its problem.
 pub fn list_agents(dir: &Utf8Path) -> Result<Vec<AgentSummary>> {
-    let harness = dir.join("harness");
-    if let Err(error) = std::fs::read_dir(&harness) {
-        return Err(Error::new(
-            Code::DirMissing,
-            format!("{} cannot be listed: {}", shown(&harness), io_text(&error)),
-        )
-        .help("give the directory that holds `harness/` with --fullsend-dir"));
-    }
+    can_be_listed(dir)?;
     let mut problems = Problems::default();
     let config = Config::read(dir, &mut problems);
     if problems.has_errors() {
         return Err(Error::problems(problems));
     }
-    let files = Files::new(dir);
+    let files = files(dir, &config, &Fetched::default(), &mut problems);
     let mut out: Vec<AgentSummary> = Vec::new();
     for (name, file) in names(dir, &config) {
         let found = match registered(&name, &files, &config) {
+            // What is elsewhere is not fetched for a list.
+            Some(Err(problem)) if is_remote(&name, &config) && problem.code == Code::RemoteUnpinned => {
+                Ok(None)
+            }
             Some(found) => found,
-            None if is_agent_name(&name) => Ok(file.clone()),
+            None if is_agent_name(&name) => Ok(Some(file.clone())),
             None => Err(bad_name(&name).at(Some(whole_file(&shown(&file))))),
         };
-        let read = found.and_then(|file| {
+        let read = found.and_then(|found| {
+            let Some(file) = found else { return Ok((None, file.clone())) };
             let source = Source::read(&file, Code::FileMissing)?;
             Ok((raw::description(&source)?, file))
         });
@@ -115,6 +115,15 @@ pub fn list_agents(dir: &Utf8Path) -> Result<Vec<AgentSummary>> {
         });
     }
     Ok(out)
+}
+
+/// Whether the directory has harnesses to list.
+pub(crate) fn can_be_listed(dir: &Utf8Path) -> Result<()> {
+    let harness = dir.join("harness");
+    std::fs::read_dir(&harness).map(drop).map_err(|error| {
+        Error::new(Code::DirMissing, format!("{} cannot be listed: {}", shown(&harness), io_text(&error)))
+            .help("give the directory that holds `harness/` with --fullsend-dir")
+    })
 }
 
 /// Names of agents with the file that each would have by its name, sorted.
@@ -138,8 +147,16 @@ pub(crate) fn names(dir: &Utf8Path, config: &Config) -> BTreeMap<String, Utf8Pat
     out
 }
 
-/// The file of an agent that the registry has.
-pub(crate) fn registered(name: &str, files: &Files, config: &Config) -> Option<Result<Utf8PathBuf, Problem>> {
+fn is_remote(name: &str, config: &Config) -> bool {
+    config.agent(name).is_some_and(|agent| is_url(&agent.source.text))
+}
+
+/// The file of an agent that the registry has; `Ok(None)` when it has to be fetched first.
+pub(crate) fn registered(
+    name: &str,
+    files: &Files,
+    config: &Config,
+) -> Option<Result<Option<Utf8PathBuf>, Problem>> {
     let agent = config.agent(name)?;
     let source = config.source.as_ref()?;
     if !agent.enabled {
@@ -156,10 +173,15 @@ pub(crate) fn registered(name: &str, files: &Files, config: &Config) -> Option<R
         free: false,
     };
     let mut problems = Problems::default();
+    if is_url(&agent.source.text) {
+        let remote = files.remote.for_agent(name);
+        let file = remote.check(&named, Kind::File, Authority::Config, source, &mut problems);
+        return Some(problems.0.pop().map_or(Ok(file), Err));
+    }
     let inside = Utf8Path::new(&agent.source.text).is_relative();
     let file = files.check(&named, Kind::File, source, &mut problems);
     Some(match (file, problems.0.pop()) {
-        (Some(file), _) if inside || file.starts_with(&files.dir) => Ok(file),
+        (Some(file), _) if inside || file.starts_with(&files.dir) => Ok(Some(file)),
         (_, Some(problem)) => Err(problem),
         (_, None) => Err(Problem::error(
             Code::PathEscape,
@@ -176,13 +198,14 @@ pub(crate) fn bad_name(name: &str) -> Problem {
         .help("a name has letters, digits, `_`, `-` and inner dots")
 }
 
-/// The harness file of an agent: that of the registry, else `harness/NAME.yaml`, else `harness/NAME.yml`.
+/// The harness file of an agent: that of the registry, else `harness/NAME.yaml`, else `harness/NAME.yml`. `None`
+/// when it has to be fetched first.
 pub(crate) fn harness_file(
     files: &Files,
     agent: &str,
     config: &Config,
     problems: &mut Problems,
-) -> Result<Utf8PathBuf> {
+) -> Result<Option<Utf8PathBuf>> {
     let dir = files.dir.as_path();
     if !dir.join("harness").is_dir() {
         return Err(Error::new(Code::DirMissing, format!("`{}` has no `harness` directory", shown(dir)))
@@ -210,10 +233,10 @@ pub(crate) fn harness_file(
                     .help("the .yaml file is used; remove the other")
                     .at(Some(whole_file(&shown(&short)))),
             );
-            Ok(file)
+            Ok(Some(file))
         }
-        (true, false) => Ok(file),
-        (false, true) => Ok(short),
+        (true, false) => Ok(Some(file)),
+        (false, true) => Ok(Some(short)),
         (false, false) => Err(unknown_agent(dir, agent, config)),
     }
 }
@@ -308,10 +331,10 @@ mod tests {
     #[test]
     fn an_unknown_agent_gets_advice() {
         let (_t, root) = tree(&[("harness/triage.yaml", ""), ("harness/old.yml", "")]);
-        let files = Files::new(&root);
+        let files = Files::new(&root, super::super::remote::Remote::default());
         let ask = |name: &str| harness_file(&files, name, &Config::default(), &mut Problems::default());
-        assert_eq!(ask("triage").unwrap(), root.join("harness/triage.yaml"));
-        assert_eq!(ask("old").unwrap(), root.join("harness/old.yml"));
+        assert_eq!(ask("triage").unwrap().unwrap(), root.join("harness/triage.yaml"));
+        assert_eq!(ask("old").unwrap().unwrap(), root.join("harness/old.yml"));
         for (name, help) in [
             ("traige", "did you mean `triage`?"),
             ("zebra", "it has: old, triage"),

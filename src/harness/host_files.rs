@@ -1,5 +1,6 @@
 //! `host_files`: files of the host that the agent gets, checked and, where asked, expanded.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use camino::Utf8Path;
@@ -24,7 +25,7 @@ pub(crate) fn resolve(
     problems: &mut Problems,
 ) -> Vec<HostFile> {
     let mut out = Vec::new();
-    let mut seen: Vec<(String, Range<usize>)> = Vec::new();
+    let mut seen = BTreeMap::new();
     for entry in raw {
         let dest = destination(entry, &mut seen, &mut Reader::new(source, problems));
         let Some(src) = origin(entry, files, values, source, problems) else { continue };
@@ -40,7 +41,7 @@ pub(crate) fn resolve(
 
 fn destination(
     entry: &RawHostFile,
-    seen: &mut Vec<(String, Range<usize>)>,
+    seen: &mut BTreeMap<String, Range<usize>>,
     reader: &mut Reader<'_>,
 ) -> Option<String> {
     let span = &entry.dest.span;
@@ -52,15 +53,12 @@ fn destination(
         }
     };
     let key = check::dest_key(&dest);
-    for (other, at) in seen.iter() {
-        let line = reader.source.place(at.clone()).line;
-        let below = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
-        let message = if *other == key {
+    if let Some((same, at)) = taken(&key, seen) {
+        let line = reader.source.place(at).line;
+        let message = if same {
             format!("the destination `{dest}` is used twice")
-        } else if below(&key, other) || below(other, &key) {
-            format!("the destination `{dest}` needs a directory where another file goes, or the reverse")
         } else {
-            continue;
+            format!("the destination `{dest}` needs a directory where another file goes, or the reverse")
         };
         reader.error(
             Code::Value,
@@ -70,8 +68,19 @@ fn destination(
         );
         return None;
     }
-    seen.push((key, span.clone()));
+    seen.insert(key, span.clone());
     Some(dest)
+}
+
+/// What is in the way of a destination: the same one, or one above or below it.
+fn taken(key: &str, seen: &BTreeMap<String, Range<usize>>) -> Option<(bool, Range<usize>)> {
+    if let Some(at) = seen.get(key) {
+        return Some((true, at.clone()));
+    }
+    let above = key.match_indices('/').skip(1).find_map(|(at, _)| seen.get(&key[..at]));
+    let start = format!("{key}/");
+    let below = || seen.range(start.clone()..).next().filter(|(other, _)| other.starts_with(&start));
+    above.or_else(|| below().map(|(_, at)| at)).map(|at| (false, at.clone()))
 }
 
 fn origin(
@@ -145,12 +154,12 @@ fn content(
 }
 
 /// Whether a shell will source the file: `*.env`, and `.env` itself.
-fn is_env_file(path: &str) -> bool {
+pub(crate) fn is_env_file(path: &str) -> bool {
     path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).is_some_and(|(_, ext)| ext == "env")
 }
 
 /// Masks what follows `=`, but for references to variables: the file may hold literal secrets.
-fn mask(text: &str) -> String {
+pub(crate) fn mask(text: &str) -> String {
     let mut visible: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {

@@ -1,6 +1,8 @@
-//! The keys of each level of the formats, and what to say about one that is not among them.
+//! The levels of the formats, and what to say about a key that one of them does not have.
 
-/// A mapping with a closed set of keys.
+use super::fields::Field;
+
+/// A mapping with a closed set of keys; [`super::fields`] has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     /// The harness file itself.
@@ -17,96 +19,94 @@ pub(crate) enum Level {
     Upload,
     /// `deadlines:`
     Deadlines,
+    /// An entry of `plugins:`
+    Plugin,
+    /// `pi:` of an entry of `plugins:`
+    PluginPi,
+    /// `forge:`
+    Forges,
     /// A block of `forge:`
     Forge,
     /// An entry of `overlays:`
     Overlay,
-    /// An entry of `plugins:`
-    Plugin,
+    /// An entry of `api_servers:`
+    ApiServer,
+    /// `resources:`
+    Resources,
+    /// `limits:`
+    Limits,
+    /// `workflow:`
+    Workflow,
+    /// `security:`
+    Security,
+    /// `security.host_scanners:`
+    HostScanners,
+    /// `security.host_scanners.llm_guard:`
+    LlmGuard,
+    /// `security.sandbox_hooks:`
+    SandboxHooks,
+    /// `security.sandbox_hooks.tirith:`
+    Tirith,
+    /// `security.sandbox_hooks.tool_allowlist_pretool:`
+    ToolAllowlist,
+    /// `security.escalation:`
+    Escalation,
+    /// `security.trace:`
+    Trace,
     /// A file of `providers/`
     Provider,
+    /// A file of `profiles/`
+    Profile,
+    /// An entry of `credentials:` of a profile
+    ProfileCredential,
+    /// A file of `policies/`
+    Policy,
+    /// `filesystem_policy:` of a policy
+    Filesystem,
+    /// `landlock:` of a policy
+    Landlock,
+    /// `process:` of a policy
+    Identity,
+    /// A rule of `network_policies:` of a policy
+    NetworkRule,
+    /// An entry of `endpoints:` of a rule or a profile
+    Endpoint,
+    /// An entry of `binaries:` of a rule
+    Binary,
     /// `config.yaml`
     Config,
     /// An entry of `agents:` in `config.yaml`
     ConfigAgent,
     /// `defaults:` in `config.yaml`
     ConfigDefaults,
+    /// `status_notifications:` in `config.yaml`
+    StatusNotifications,
+    /// `status_notifications.comment:` in `config.yaml`
+    StatusComment,
+    /// `image_policy:` in `config.yaml`
+    ImagePolicy,
+    /// An entry of `signers:` in it
+    ImageSigner,
 }
 
 /// Files of one format: a key of the one is not looked for in the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// `harness/NAME.yaml`
     Harness,
-    Provider,
+    /// `config.yaml`
     Config,
+    /// `providers/NAME.yaml`
+    Provider,
+    /// `profiles/NAME.yaml`; OpenShell owns the format.
+    Profile,
+    /// `policies/NAME.yaml`; OpenShell owns the format.
+    Policy,
 }
-
-/// Keys of the wider harness format that would change what a run means; refused unless empty.
-pub(crate) const UNSUPPORTED: &[(&str, &str)] =
-    &[("api_servers", "start the server in the pre-script, or in the image")];
-
-/// The type of a key that is accepted without an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Any text.
-    Text,
-    /// A list of texts.
-    Texts,
-    /// A boolean.
-    Bool,
-    /// A whole number.
-    Int,
-    /// A mapping.
-    Map,
-}
-
-/// Keys of the wider harness format that change nothing about what this version does.
-pub(crate) const NOT_APPLIED: &[(&str, Shape)] = &[
-    ("security", Shape::Map),
-    ("trigger", Shape::Text),
-    ("allowed_remote_resources", Shape::Texts),
-    ("allow_runtime_fetch", Shape::Bool),
-    ("max_runtime_fetches", Shape::Int),
-    ("privilege_levels", Shape::Map),
-    ("workflow", Shape::Map),
-    ("feedback_mode", Shape::Text),
-];
-
-/// What a forge may say for itself.
-const BLOCK: &[&str] = &[
-    "env",
-    "host_files",
-    "openshell",
-    "policy",
-    "post_script",
-    "pre_script",
-    "providers",
-    "remove",
-    "required_env",
-    "runner_env",
-    "skills",
-    "validation_loop",
-];
-
-/// The same under a guard.
-const OVERLAY: &[&str] = &[
-    "when",
-    "env",
-    "host_files",
-    "openshell",
-    "policy",
-    "post_script",
-    "pre_script",
-    "providers",
-    "remove",
-    "required_env",
-    "runner_env",
-    "skills",
-    "validation_loop",
-];
 
 impl Level {
-    const ALL: [Level; 14] = [
+    /// Every level, in the order of the reference.
+    pub(crate) const ALL: [Level; 41] = [
         Level::Harness,
         Level::Env,
         Level::Openshell,
@@ -115,76 +115,95 @@ impl Level {
         Level::Upload,
         Level::Deadlines,
         Level::Plugin,
+        Level::PluginPi,
+        Level::Forges,
         Level::Forge,
         Level::Overlay,
-        Level::Provider,
+        Level::ApiServer,
+        Level::Resources,
+        Level::Limits,
+        Level::Workflow,
+        Level::Security,
+        Level::HostScanners,
+        Level::LlmGuard,
+        Level::SandboxHooks,
+        Level::Tirith,
+        Level::ToolAllowlist,
+        Level::Escalation,
+        Level::Trace,
         Level::Config,
         Level::ConfigAgent,
         Level::ConfigDefaults,
+        Level::ImagePolicy,
+        Level::ImageSigner,
+        Level::StatusNotifications,
+        Level::StatusComment,
+        Level::Provider,
+        Level::Profile,
+        Level::ProfileCredential,
+        Level::Policy,
+        Level::Filesystem,
+        Level::Landlock,
+        Level::Identity,
+        Level::NetworkRule,
+        Level::Endpoint,
+        Level::Binary,
     ];
 
-    const fn format(self) -> Format {
+    /// The format that the level is a part of.
+    pub(crate) const fn format(self) -> Format {
         match self {
             Level::Provider => Format::Provider,
-            Level::Config | Level::ConfigAgent | Level::ConfigDefaults => Format::Config,
+            Level::Profile | Level::ProfileCredential => Format::Profile,
+            Level::Policy
+            | Level::Filesystem
+            | Level::Landlock
+            | Level::Identity
+            | Level::NetworkRule
+            | Level::Endpoint
+            | Level::Binary => Format::Policy,
+            Level::Config
+            | Level::ConfigAgent
+            | Level::ConfigDefaults
+            | Level::ImagePolicy
+            | Level::ImageSigner
+            | Level::StatusNotifications
+            | Level::StatusComment => Format::Config,
             _ => Format::Harness,
         }
     }
 
-    /// The keys that are carried out.
-    pub(crate) const fn keys(self) -> &'static [&'static str] {
-        match self {
-            Level::Harness => &[
-                "agent",
-                "agent_input",
-                "base",
-                "deadlines",
-                "description",
-                "doc",
-                "effort",
-                "env",
-                "forge",
-                "host_files",
-                "idle_timeout",
-                "image",
-                "model",
-                "openshell",
-                "overlays",
-                "plugins",
-                "policy",
-                "post_script",
-                "pre_script",
-                "providers",
-                "readonly_repo",
-                "remove",
-                "required_env",
-                "role",
-                "runner_env",
-                "runtime",
-                "sandbox_timeout_seconds",
-                "skills",
-                "slug",
-                "timeout_minutes",
-                "upload",
-                "validation_loop",
-            ],
-            Level::Env => &["runner", "sandbox"],
-            Level::Openshell => &["profiles"],
-            Level::Validation => &["script", "schema", "max_iterations", "preflight_check"],
-            Level::HostFile => &["src", "dest", "expand", "optional"],
-            Level::Upload => &["ignored", "exclude"],
-            Level::Deadlines => crate::plan::deadlines::NAMES,
-            Level::Plugin => &["path", "env", "pi"],
-            Level::Forge => BLOCK,
-            Level::Overlay => OVERLAY,
-            Level::Provider => &["name", "type", "scope", "credentials", "config"],
-            Level::Config => &["version", "agents", "defaults", "forge", "images", "runtime"],
-            Level::ConfigAgent => &["name", "source", "enabled"],
-            Level::ConfigDefaults => &["forge", "runtime"],
-        }
+    /// Whether there may be more keys than are known here: OpenShell has more in a profile.
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self, Level::Profile | Level::ProfileCredential)
     }
 
-    /// How messages name the level.
+    /// Whether a key that stands elsewhere is looked for here. The keys of the others say too little: many things
+    /// are `enabled` or have a `name`.
+    const fn is_home(self) -> bool {
+        matches!(
+            self,
+            Level::Harness
+                | Level::Env
+                | Level::Openshell
+                | Level::Validation
+                | Level::HostFile
+                | Level::Upload
+                | Level::Deadlines
+                | Level::Plugin
+                | Level::Forges
+                | Level::Forge
+                | Level::Overlay
+                | Level::Config
+                | Level::ConfigAgent
+                | Level::ConfigDefaults
+                | Level::Policy
+                | Level::Filesystem
+                | Level::Endpoint
+        )
+    }
+
+    /// How messages and the reference name the level.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Level::Harness => "the top level",
@@ -195,34 +214,66 @@ impl Level {
             Level::Upload => "`upload`",
             Level::Deadlines => "`deadlines`",
             Level::Plugin => "an entry of `plugins`",
+            Level::PluginPi => "`pi` of a plugin",
+            Level::Forges => "`forge`",
             Level::Forge => "a block of `forge`",
             Level::Overlay => "an entry of `overlays`",
+            Level::ApiServer => "an entry of `api_servers`",
+            Level::Resources => "`resources`",
+            Level::Limits => "`limits`",
+            Level::Workflow => "`workflow`",
+            Level::Security => "`security`",
+            Level::HostScanners => "`security.host_scanners`",
+            Level::LlmGuard => "`security.host_scanners.llm_guard`",
+            Level::SandboxHooks => "`security.sandbox_hooks`",
+            Level::Tirith => "`security.sandbox_hooks.tirith`",
+            Level::ToolAllowlist => "`security.sandbox_hooks.tool_allowlist_pretool`",
+            Level::Escalation => "`security.escalation`",
+            Level::Trace => "`security.trace`",
             Level::Provider => "a provider file",
+            Level::Profile => "a profile",
+            Level::ProfileCredential => "an entry of `credentials`",
+            Level::Policy => "a policy",
+            Level::Filesystem => "`filesystem_policy`",
+            Level::Landlock => "`landlock`",
+            Level::Identity => "`process`",
+            Level::NetworkRule => "a rule of `network_policies`",
+            Level::Endpoint => "an entry of `endpoints`",
+            Level::Binary => "an entry of `binaries`",
             Level::Config => "config.yaml",
             Level::ConfigAgent => "an entry of `agents`",
             Level::ConfigDefaults => "`defaults`",
+            Level::StatusNotifications => "`status_notifications`",
+            Level::StatusComment => "`status_notifications.comment`",
+            Level::ImagePolicy => "`image_policy`",
+            Level::ImageSigner => "an entry of `signers`",
         }
     }
 
     /// What an unknown key of this level most likely should have been.
     pub(crate) fn advice(self, key: &str) -> Option<String> {
-        let others = Level::ALL
+        let near = nearest(key, self.fields().map(|field: &Field| field.name));
+        let mut homes = Level::ALL
             .into_iter()
-            .filter(|l| *l != self && l.format() == self.format() && l.keys().contains(&key));
-        if let Some(home) = others.into_iter().next() {
+            .filter(|level| *level != self && level.format() == self.format() && level.is_home())
+            .filter(|level| level.has(key));
+        if let Some(home) = homes.next() {
             return Some(format!("it belongs in {}", home.name()));
         }
-        nearest(key, self.keys().iter().copied()).map(|near| format!("did you mean `{near}`?"))
+        near.map(|near| format!("did you mean `{near}`?"))
     }
 }
 
 /// The candidate that `word` is most likely a misspelling of.
 pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let folded = fold(word);
-    let limit = (folded.chars().count() / 3).clamp(1, 3);
+    let len = folded.chars().count();
+    let limit = (len / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .map(|c| (distance(&folded, &fold(c)), c))
+        .map(|c| (fold(c), c))
+        .filter(|(other, _)| other.chars().count().abs_diff(len) <= limit)
+        .map(|(other, c)| (distance(&folded, &other), c))
         .filter(|(d, _)| *d <= limit)
         .min_by_key(|(d, _)| *d)
         .map(|(_, c)| c)

@@ -1,7 +1,9 @@
 //! From a request to a [`Harness`]: everything resolved, expanded and checked, every problem reported at once.
 
+pub(crate) mod budgets;
 mod parts;
 mod scalars;
+mod services;
 pub(crate) mod validation;
 
 use std::collections::BTreeMap;
@@ -19,12 +21,16 @@ use super::directory::harness_file;
 use super::environment::{DENIED, Environment, FULLSEND_DIR};
 use super::expand::is_name;
 use super::host_files;
-use super::model::{Forge, Harness, Upload};
+use super::image_policy::ImagePolicy;
+use super::model::{ChangeLimits, Forge, Harness, Runtime, Upload};
 use super::problem::{Problem, Problems};
 use super::profile;
 use super::provider;
-use super::raw::{self, RawHarness};
-use super::reader::{Reader, Text};
+use super::raw::{self, RawHarness, RawLimits};
+use super::reader::{At, Reader, Text};
+use super::remote::lock::Lock;
+use super::remote::{Attempt, Fetched, Remote};
+use super::security;
 use super::source::Source;
 use super::values::Values;
 use crate::error::{Code, Error, Result};
@@ -47,6 +53,8 @@ pub struct Request {
     pub env: Environment,
     /// What the command line says instead of the harness.
     pub overrides: Overrides,
+    /// What of elsewhere is at hand.
+    pub fetched: Fetched,
 }
 
 /// Values of the command line that win over the harness.
@@ -54,14 +62,28 @@ pub struct Request {
 pub struct Overrides {
     /// `--image`; wins over `FULLSEND_SANDBOX_IMAGE`, which wins over the harness.
     pub image: Option<String>,
+    /// `--runtime`
+    pub runtime: Option<Runtime>,
     /// `--model`
     pub model: Option<String>,
     /// `--timeout`
     pub timeout: Option<Duration>,
     /// `--ready-timeout`, 1 to 3600 seconds.
     pub ready_timeout: Option<Duration>,
+    /// `--ttl`
+    pub ttl: Option<Duration>,
     /// `--deadline NAME=DURATION`
     pub deadlines: BTreeMap<String, Duration>,
+    /// `--idle-timeout`
+    pub idle_timeout: Option<Duration>,
+    /// `--prompt`, or the content of `--prompt-file`
+    pub prompt: Option<String>,
+    /// `--max-turns`, `--max-cost-usd`, `--max-tokens`
+    pub budgets: super::model::Budgets,
+    /// `--api-retries`
+    pub api_retries: Option<u32>,
+    /// Whether the agent reviews another one's work: it may only read, and has no reviewer itself.
+    pub reviewer: bool,
 }
 
 /// A harness that can be run.
@@ -69,28 +91,58 @@ pub struct Overrides {
 pub struct Loaded {
     /// The harness.
     pub harness: Harness,
+    /// What the configuration asks of the image.
+    pub image_policy: ImagePolicy,
     /// What the user should know; none of it stops the run.
     pub warnings: Vec<Problem>,
 }
 
-/// Loads an agent. The error holds every problem that was found (see [`Error::problem_list`]).
+/// Loads an agent with what is at hand. The error holds every problem that was found (see
+/// [`Error::problem_list`]).
 pub fn load(request: &Request) -> Result<Loaded> {
+    attempt(request).offline()
+}
+
+/// Loads an agent, or says what has to be fetched first. Whatever is wrong already is the result, and nothing need
+/// be fetched then.
+pub fn attempt(request: &Request) -> Attempt<Loaded> {
     let mut problems = Problems::default();
     let config = Config::read(&request.dir, &mut problems);
-    let files = Files::new(&request.dir);
-    let file = match harness_file(&files, &request.agent, &config, &mut problems) {
-        Ok(file) => file,
-        Err(error) if problems.has_errors() => return Err(Error::problems(problems).and(error)),
-        Err(error) => return Err(error),
+    let files = files(&request.dir, &config, &request.fetched, &mut problems).for_agent(&request.agent);
+    let result = loaded(request, &config, &files, problems);
+    Attempt { result, needs: files.remote.needs(), private_hosts: config.private_hosts }
+}
+
+/// The files of a directory and of elsewhere.
+pub(crate) fn files(dir: &Utf8Path, config: &Config, fetched: &Fetched, problems: &mut Problems) -> Files {
+    let lock = Lock::read(dir, problems);
+    Files::new(dir, Remote::new(fetched, lock, config.allowed.clone()))
+}
+
+fn loaded(
+    request: &Request,
+    config: &Config,
+    files: &Files,
+    mut problems: Problems,
+) -> Option<Result<Loaded>> {
+    let file = match harness_file(files, &request.agent, config, &mut problems) {
+        Ok(Some(file)) => file,
+        Ok(None) => return problems.has_errors().then(|| Err(Error::problems(problems))),
+        Err(error) if problems.has_errors() => return Some(Err(Error::problems(problems).and(error))),
+        Err(error) => return Some(Err(error)),
     };
-    let forge = chosen_forge(request, &config);
+    let forge = chosen_forge(request, config);
     let facts = Facts { event: event_file(&request.env), forge, config: config.json() };
     let choice = Choice { forge, overlay: Pick::Guarded(facts) };
-    let harness = resolve(request, &config, &files, &file, &choice, false, &mut problems);
+    let harness = resolve(request, config, files, &file, &choice, false, &mut problems);
     match harness {
-        Some(harness) if !problems.has_errors() => Ok(Loaded { harness, warnings: problems.0 }),
-        _ if problems.has_errors() => Err(Error::problems(problems)),
-        _ => Err(Error::bug("a harness was refused without a problem")),
+        _ if problems.has_errors() => Some(Err(Error::problems(problems))),
+        _ if !files.remote.needs().is_empty() => None,
+        Some(harness) => {
+            let image_policy = config.image_policy.clone();
+            Some(Ok(Loaded { harness, image_policy, warnings: problems.0 }))
+        }
+        None => Some(Err(Error::bug("a harness was refused without a problem"))),
     }
 }
 
@@ -116,11 +168,13 @@ pub(crate) fn resolve(
     let (composed, source) = compose(file, files, choice, problems);
     let harness = composed.and_then(|Composed { node, source, bases }| {
         let raw = raw::read(node, &source, problems)?;
+        files.remote.allow(&raw.allowed_remote_resources, &source, problems);
         let problems = &mut *problems;
         let harness =
             Loader { request, config, source: &source, files, values, problems }.harness(file, &raw)?;
         Some(Harness { bases, forge: choice.forge, ..harness })
     });
+    files.remote.name_places(problems);
     sort(problems, source.as_ref());
     harness
 }
@@ -178,11 +232,12 @@ impl Loader<'_> {
     }
 
     /// Resolves everything; fields that cannot be resolved have a problem and do not stop the others.
+    #[expect(clippy::too_many_lines, reason = "a flat list of keys")]
     fn harness(mut self, file: &Utf8Path, raw: &RawHarness) -> Option<Harness> {
         let agent = self.path("agent", raw.agent.as_ref(), Kind::File);
         let runtime = self.runtime(raw.runtime.as_ref(), agent.as_deref());
-        let agent_name =
-            raw.agent.as_ref().filter(|_| agent.is_some()).and_then(|text| self.agent_name(text));
+        let named = raw.agent.as_ref().zip(agent.as_deref());
+        let agent_name = named.and_then(|(text, file)| self.agent_name(text, file));
         let role = self.pattern(
             "role",
             raw.role.as_ref(),
@@ -197,7 +252,7 @@ impl Loader<'_> {
         );
         let plugins = self.plugins(&raw.plugins);
         self.required_env(&raw.required_env);
-        let model = self.model(raw.model.as_ref());
+        let model = self.model(raw.model.as_ref(), runtime);
         let effort = self.effort(raw.effort.as_ref());
         let image = self.image(raw.image.as_ref());
         let policy = self.policy(raw.policy.as_ref());
@@ -224,7 +279,19 @@ impl Loader<'_> {
         let sandbox_timeout = self.sandbox_timeout(raw.sandbox_timeout_seconds.as_ref());
         let deadlines = self.deadlines(&raw.deadlines);
         let idle_timeout = raw.idle_timeout.as_ref().and_then(|text| self.duration("idle_timeout", text));
-        let exclude = self.exclude(&raw.upload_exclude);
+        let idle_timeout = self.request.overrides.idle_timeout.or(idle_timeout);
+        let prompt = self.prompt(raw.prompt.as_ref());
+        let budgets = self.budgets(raw);
+        let api_retries = self.api_retries(raw.api_retries.as_ref());
+        let exclude = self.patterns("exclude", &raw.upload_exclude);
+        let services = &raw.services;
+        let api_servers = self.api_servers(&services.servers);
+        let resources = self.resources(&services.resources);
+        let labels = self.labels(&services.labels);
+        let ttl = self.ttl(services.ttl.as_ref());
+        let max_concurrent = self.max_concurrent(services.max_concurrent.as_ref());
+        let security = security::resolve(raw.security.as_ref(), self.files, self.source, self.problems);
+        let limits = self.limits(&raw.limits);
         Some(Harness {
             name: self.request.agent.clone(),
             dir: self.files.dir.clone(),
@@ -257,14 +324,25 @@ impl Loader<'_> {
             sandbox_timeout,
             deadlines,
             idle_timeout,
-            readonly_repo: raw.readonly_repo.unwrap_or(false),
+            prompt,
+            budgets,
+            api_retries,
+            api_servers,
+            resources,
+            labels,
+            ttl,
+            max_concurrent,
+            readonly_repo: raw.readonly_repo.unwrap_or(false) || self.request.overrides.reviewer,
+            trust_repo_config: raw.trust_repo_config.unwrap_or(false),
             upload: Upload { ignored: raw.upload_ignored.unwrap_or(true), exclude },
+            security,
+            limits,
         })
     }
 
     fn policy(&mut self, key: Option<&Text>) -> Option<Utf8PathBuf> {
         let path = self.path("policy", key, Kind::File)?;
-        check_policy(&path, self.problems);
+        self.files.read.judged(&path, self.problems, check_policy);
         Some(path)
     }
 
@@ -292,12 +370,33 @@ impl Loader<'_> {
         out
     }
 
-    fn exclude(&mut self, patterns: &[Text]) -> Vec<String> {
+    fn limits(&mut self, raw: &RawLimits) -> ChangeLimits {
+        let mut at_least_0 = |name: &str, value: Option<&At<i64>>| {
+            let value = value?;
+            let number = u64::try_from(value.value).ok();
+            if number.is_none() {
+                self.error(&value.span, format!("`{name}` is negative"), "leave it out for no limit");
+            }
+            number
+        };
+        ChangeLimits {
+            max_changed_files: at_least_0("max_changed_files", raw.max_changed_files.as_ref()),
+            max_patch_bytes: at_least_0("max_patch_bytes", raw.max_patch_bytes.as_ref()),
+            max_file_bytes: at_least_0("max_file_bytes", raw.max_file_bytes.as_ref()),
+            protected_paths: self.patterns("protected_paths", &raw.protected_paths),
+        }
+    }
+
+    fn patterns(&mut self, name: &str, patterns: &[Text]) -> Vec<String> {
         for text in patterns {
             let climbs = text.text.split('/').any(|part| part == "..");
             if climbs || text.text.contains(['\0', '\n']) {
                 let help = "patterns are relative to the repository and stay inside it";
-                self.error(&text.span, "a pattern of `exclude` holds `..` or a control character", help);
+                self.error(
+                    &text.span,
+                    format!("a pattern of `{name}` holds `..` or a control character"),
+                    help,
+                );
             }
         }
         patterns.iter().map(|text| text.text.clone()).collect()

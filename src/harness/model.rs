@@ -6,6 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use serde::{Serialize, Serializer};
 
+pub use super::security::{FailMode, Security};
 pub use crate::agent::runtime::Kind as Runtime;
 use crate::secrets::Secret;
 
@@ -81,10 +82,67 @@ pub struct Harness {
     /// How long the agent may be silent before it is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
+    /// The prompt, when the harness or the command line has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// What the agent may use up in the whole run.
+    #[serde(skip_serializing_if = "Budgets::is_empty")]
+    pub budgets: Budgets,
+    /// How often the agent is started again after the model API let it down.
+    pub api_retries: u32,
+    /// The servers on the host that the agent may call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_servers: Vec<ApiServer>,
+    /// What the sandbox gets of the machine.
+    #[serde(skip_serializing_if = "Resources::is_empty")]
+    pub resources: Resources,
+    /// Labels of the sandbox besides those of the run. They show in argv and on the gateway.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// After how long the run is ended, from its start.
+    #[serde(
+        rename = "ttl_seconds",
+        serialize_with = "maybe_seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub ttl: Option<Duration>,
+    /// How many runs of this agent there may be at once on a gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrent: Option<u32>,
     /// Whether the agent may only read the repository.
     pub readonly_repo: bool,
+    /// Whether configuration of agent programs that the repository brings along goes into the sandbox.
+    pub trust_repo_config: bool,
     /// What of the repository is uploaded.
     pub upload: Upload,
+    /// What is scanned and hooked.
+    pub security: Security,
+    /// What the agent's change of the repository may be.
+    #[serde(skip_serializing_if = "ChangeLimits::is_default")]
+    pub limits: ChangeLimits,
+}
+
+impl Harness {
+    /// The output file that `validation_loop.schema` is for, by its path in the output directory.
+    pub fn output_file(&self) -> &str {
+        let name = self.runner_env.get("FULLSEND_OUTPUT_FILE").map(Secret::expose);
+        name.filter(|name| !name.is_empty()).unwrap_or(crate::output_check::DEFAULT_OUTPUT)
+    }
+
+    /// The output files that are checked, with their schemas.
+    pub fn output_checks(&self) -> Vec<crate::output_check::Check> {
+        let Some(validation) = &self.validation else { return Vec::new() };
+        let first = validation.schema.iter().map(|schema| (self.output_file(), schema));
+        let more = validation.schemas.iter().map(|(file, schema)| (file.as_str(), schema));
+        let all = first.chain(more);
+        all.map(|(file, schema)| crate::output_check::Check { file: file.to_owned(), schema: schema.into() })
+            .collect()
+    }
+
+    /// Whether any output file is checked with a schema.
+    pub fn has_schemas(&self) -> bool {
+        self.validation.as_ref().is_some_and(|v| v.schema.is_some() || !v.schemas.is_empty())
+    }
 }
 
 /// A file that a harness builds on.
@@ -252,15 +310,85 @@ pub struct Profile {
     pub file: Utf8PathBuf,
 }
 
-/// How the result is validated: by a script, by a schema for the output, or by both.
+/// What an agent may use up, over all its iterations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Budgets {
+    /// Answers of the model in the main conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+    /// US dollars, as the agent program reckons them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Tokens of every kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}
+
+impl Budgets {
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What an agent is told of why its output was refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedbackMode {
+    /// Everything that the checks said.
+    #[default]
+    Append,
+    /// Of the script only what it wrote to standard output.
+    Stdout,
+    /// Of the script only what it wrote to standard error.
+    Stderr,
+    /// Of the script only its exit status.
+    ExitCode,
+    /// Nothing: the next iteration begins anew.
+    None,
+}
+
+impl FeedbackMode {
+    /// Every mode with its name in a harness.
+    pub const NAMES: [(&'static str, FeedbackMode); 5] = [
+        ("append", FeedbackMode::Append),
+        ("stdout", FeedbackMode::Stdout),
+        ("stderr", FeedbackMode::Stderr),
+        ("exit_code", FeedbackMode::ExitCode),
+        ("none", FeedbackMode::None),
+    ];
+}
+
+/// What the repository is for a further iteration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRetry {
+    /// As the last iteration left it.
+    #[default]
+    Keep,
+    /// As it was uploaded.
+    Reset,
+}
+
+/// How the result is validated: by schemas for the output, by a script, by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Validation {
     /// The script; exit 0 passes.
     pub script: Option<Utf8PathBuf>,
     /// A JSON schema for the agent's result.
     pub schema: Option<Utf8PathBuf>,
+    /// JSON schemas for further output files, by their path in the output directory.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub schemas: BTreeMap<String, Utf8PathBuf>,
     /// How often the agent may try; at least 1.
     pub max_iterations: u32,
+    /// What the agent is told after a refusal.
+    pub feedback_mode: FeedbackMode,
+    /// What becomes of the repository after a refusal.
+    pub on_retry: OnRetry,
+    /// The agent that reviews what the other checks accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalate: Option<String>,
     /// A shell command that must succeed before anything starts, expanded: its text may hold secrets.
     pub preflight_check: Option<Secret>,
 }
@@ -272,6 +400,82 @@ pub struct Upload {
     pub ignored: bool,
     /// Patterns of paths that stay behind.
     pub exclude: Vec<String>,
+}
+
+/// What the agent's change of the repository may be; past any of them nothing is taken over.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ChangeLimits {
+    /// How many files may be added, changed or deleted.
+    pub max_changed_files: Option<u64>,
+    /// How large `changes.patch` may be, in bytes.
+    pub max_patch_bytes: Option<u64>,
+    /// How large a new or changed file may be, in bytes.
+    pub max_file_bytes: Option<u64>,
+    /// Patterns of gitignore(5), relative to the top of the repository, of what must not change.
+    pub protected_paths: Vec<String>,
+}
+
+impl ChangeLimits {
+    /// Whether nothing is limited.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A server on the host that the agent may call.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApiServer {
+    /// Its name.
+    pub name: String,
+    /// What is started.
+    pub script: Utf8PathBuf,
+    /// Where it listens; a free port when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The address it listens on, where the harness says one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bind_address: Option<std::net::IpAddr>,
+    /// Its own environment, over that of scripts.
+    pub env: BTreeMap<String, Secret>,
+}
+
+/// What a sandbox gets of the machine; quantities as Kubernetes writes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Resources {
+    /// Processors, e.g. `2` or `500m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// Memory, e.g. `4Gi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// Disk space, e.g. `20Gi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
+    /// Graphics processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+}
+
+/// Graphics processors of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gpu {
+    /// As many as the driver gives.
+    Any,
+    /// So many.
+    Count(u32),
+}
+
+impl Resources {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::ref_option, reason = "the form that serde calls")]
+fn maybe_seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(|d| d.as_secs()).serialize(serializer)
 }
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,6 +8,7 @@ use super::model::{Profile, ProviderUse};
 use super::problem::{Problem, Problems, Severity};
 use super::provider::yaml_files;
 use super::reader::{Reader, Text};
+use super::remote::is_url;
 use super::source::Source;
 use super::yaml;
 use crate::error::Code;
@@ -23,9 +24,7 @@ pub(crate) fn resolve(
     let mut out: Vec<Profile> = Vec::new();
     for entry in paths {
         let place = Some(source.place(entry.span.clone()));
-        if !entry.text.contains("://")
-            && !matches!(Utf8Path::new(&entry.text).extension(), Some("yaml" | "yml"))
-        {
+        if !is_url(&entry.text) && !matches!(Utf8Path::new(&entry.text).extension(), Some("yaml" | "yml")) {
             let message = format!("the profile `{}` is not a .yaml file", entry.text);
             problems.push(Problem::error(Code::Value, message).help("name a .yaml or .yml file").at(place));
             continue;
@@ -47,7 +46,7 @@ pub(crate) fn resolve(
             continue;
         }
         let Some(file) = files.check(&named, Kind::File, source, problems) else { continue };
-        match read(&file) {
+        match read_once(&file, files) {
             Ok(profile) => add(&mut out, profile, problems, entry, source),
             Err(found) => found.0.into_iter().for_each(|p| problems.push(p)),
         }
@@ -93,7 +92,7 @@ fn from_directory(out: &mut Vec<Profile>, providers: &[ProviderUse], files: &Fil
     let mut broken = Vec::new();
     let mut found: Vec<Profile> = Vec::new();
     for file in yaml_files(&files.dir.join("profiles")) {
-        match read(&file) {
+        match read_once(&file, files) {
             Ok(profile) if !wanted.contains(&profile.id.as_str()) => {}
             Ok(profile) => match found.iter().find(|other| other.id == profile.id) {
                 None => found.push(profile),
@@ -115,6 +114,10 @@ fn from_directory(out: &mut Vec<Profile>, providers: &[ProviderUse], files: &Fil
         problems.push(problem);
     }
     out.extend(found);
+}
+
+fn read_once(file: &Utf8Path, files: &Files) -> Result<Profile, Problems> {
+    files.read.profiles.borrow_mut().entry(file.to_owned()).or_insert_with(|| read(file)).clone()
 }
 
 /// Reads one profile.

@@ -35,8 +35,8 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// A provider file as it is written.
-#[derive(Debug)]
-struct RawProvider {
+#[derive(Debug, Clone)]
+pub(crate) struct RawProvider {
     name: Text,
     kind: Option<Text>,
     scope: Option<Text>,
@@ -65,7 +65,8 @@ impl Resolver<'_> {
         if entries.is_empty() {
             return Vec::new();
         }
-        let (mut known, mut broken) = read_dir(&self.files.dir.join("providers"));
+        let all = self.files.read.providers.get_or_init(|| read_dir(&self.files.dir.join("providers")));
+        let (mut known, mut broken) = all.clone();
         let mut out: Vec<ProviderUse> = Vec::new();
         let mut unknown = false;
         for entry in entries {
@@ -213,7 +214,7 @@ impl Resolver<'_> {
 }
 
 /// Whether an entry of `providers` names a file.
-fn is_path(entry: &str) -> bool {
+pub(crate) fn is_path(entry: &str) -> bool {
     let yaml = [".yaml", ".yml"].iter().any(|ext| entry.ends_with(ext));
     entry.contains('/') || yaml
 }

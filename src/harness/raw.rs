@@ -1,10 +1,13 @@
 //! A harness file as it is written: types checked, nothing resolved or expanded.
 
 use super::compose::{forge, guard};
-use super::keys::{Level, NOT_APPLIED, Shape, UNSUPPORTED, nearest};
+use super::fields::conform;
+use super::keys::{Level, nearest};
 use super::model::Forge;
 use super::problem::{Problem, Problems};
 use super::reader::{At, Fields, Reader, Text};
+use super::security::{self, RawSecurity};
+use super::services::RawServices;
 use super::source::Source;
 use super::yaml::{self, Key, Node, Scalar, ScalarKind, Value};
 use crate::error::Code;
@@ -26,6 +29,7 @@ pub(crate) struct RawHarness {
     pub(crate) host_files: Vec<RawHostFile>,
     pub(crate) providers: Vec<Text>,
     pub(crate) required_env: Vec<Text>,
+    pub(crate) allowed_remote_resources: Vec<Text>,
     pub(crate) profiles: Vec<Text>,
     pub(crate) agent_input: Option<Text>,
     pub(crate) pre_script: Option<Text>,
@@ -38,9 +42,27 @@ pub(crate) struct RawHarness {
     pub(crate) sandbox_timeout_seconds: Option<At<i64>>,
     pub(crate) deadlines: Vec<(&'static str, Text)>,
     pub(crate) idle_timeout: Option<Text>,
+    pub(crate) prompt: Option<Text>,
+    pub(crate) max_turns: Option<At<i64>>,
+    pub(crate) max_cost_usd: Option<Text>,
+    pub(crate) max_tokens: Option<At<i64>>,
+    pub(crate) api_retries: Option<At<i64>>,
     pub(crate) readonly_repo: Option<bool>,
+    pub(crate) trust_repo_config: Option<bool>,
     pub(crate) upload_ignored: Option<bool>,
     pub(crate) upload_exclude: Vec<Text>,
+    pub(crate) services: RawServices,
+    pub(crate) security: Option<RawSecurity>,
+    pub(crate) limits: RawLimits,
+}
+
+/// `limits`.
+#[derive(Debug, Default)]
+pub(crate) struct RawLimits {
+    pub(crate) max_changed_files: Option<At<i64>>,
+    pub(crate) max_patch_bytes: Option<At<i64>>,
+    pub(crate) max_file_bytes: Option<At<i64>>,
+    pub(crate) protected_paths: Vec<Text>,
 }
 
 /// An entry of `skills`.
@@ -72,8 +94,13 @@ pub(crate) struct RawHostFile {
 pub(crate) struct RawValidation {
     pub(crate) script: Option<Text>,
     pub(crate) schema: Option<Text>,
+    /// Schemas by the output file that each is for.
+    pub(crate) schemas: Vec<(Text, Text)>,
     pub(crate) max_iterations: Option<At<i64>>,
     pub(crate) preflight_check: Option<Text>,
+    pub(crate) feedback_mode: Option<Text>,
+    pub(crate) on_retry: Option<Text>,
+    pub(crate) escalate: Option<Text>,
 }
 
 /// How much of a harness a tree is.
@@ -161,8 +188,8 @@ fn removals(reader: &mut Reader<'_>, top: &mut Fields) {
     };
     for (key, node) in entries {
         let first = key.text.split('.').next().unwrap_or_default();
-        if !Level::Harness.keys().contains(&first) && !NOT_APPLIED.iter().any(|(name, _)| *name == first) {
-            let help = match nearest(first, Level::Harness.keys().iter().copied()) {
+        if !Level::Harness.has(first) {
+            let help = match nearest(first, Level::Harness.keys()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "name a key of the harness, such as `skills` or `env.sandbox`".to_owned(),
             };
@@ -187,12 +214,15 @@ fn fields(reader: &mut Reader<'_>, mut top: Fields, part: Part) -> RawHarness {
         && level != Level::Harness
     {
         // A key that only the top level has must not be read here.
-        let others = top.without(level.keys());
+        let others = top.without(level);
         reader.finish(others, level);
     }
     let mut not_applied = Vec::new();
-    refuse_unsupported(reader, &mut top);
-    take_not_applied(reader, &mut top, &mut not_applied);
+    let level = match part {
+        Part::Whole => Level::Harness,
+        Part::Layer(level) => level,
+    };
+    take_not_applied(reader, &mut top, level, &mut not_applied);
     // Where people read more about the agent; nothing else is done with it.
     reader.text(&mut top, "doc");
     let agent = reader.text_not_empty(&mut top, "agent");
@@ -215,19 +245,28 @@ fn fields(reader: &mut Reader<'_>, mut top: Fields, part: Part) -> RawHarness {
         image: reader.text_not_empty(&mut top, "image"),
         policy: reader.text_not_empty(&mut top, "policy"),
         skills: skills(reader, &mut top),
-        plugins: plugins(reader, &mut top),
+        plugins: plugins(reader, &mut top, &mut not_applied),
         host_files: host_files(reader, &mut top),
         providers: reader.texts(&mut top, "providers"),
         required_env: reader.texts(&mut top, "required_env"),
+        allowed_remote_resources: reader.texts(&mut top, "allowed_remote_resources"),
         agent_input: reader.text_not_empty(&mut top, "agent_input"),
         pre_script: reader.text_not_empty(&mut top, "pre_script"),
         post_script: reader.text_not_empty(&mut top, "post_script"),
-        validation: validation(reader, &mut top, part, &mut not_applied),
+        validation: validation(reader, &mut top, part),
         runner_env: reader.text_map(&mut top, "runner_env"),
         timeout_minutes: reader.integer(&mut top, "timeout_minutes"),
         sandbox_timeout_seconds: reader.integer(&mut top, "sandbox_timeout_seconds"),
         idle_timeout: reader.text_not_empty(&mut top, "idle_timeout"),
+        prompt: reader.text_not_empty(&mut top, "prompt"),
+        max_turns: reader.integer(&mut top, "max_turns"),
+        max_cost_usd: reader.text_not_empty(&mut top, "max_cost_usd"),
+        max_tokens: reader.integer(&mut top, "max_tokens"),
+        api_retries: reader.integer(&mut top, "api_retries"),
         readonly_repo: reader.boolean(&mut top, "readonly_repo"),
+        services: RawServices::read(reader, &mut top),
+        trust_repo_config: reader.boolean(&mut top, "trust_repo_config"),
+        security: security::read(reader, &mut top, &mut not_applied),
         ..RawHarness::default()
     };
     if let Some(mut env) = reader.section(&mut top, "env") {
@@ -244,9 +283,16 @@ fn fields(reader: &mut Reader<'_>, mut top: Fields, part: Part) -> RawHarness {
         raw.upload_exclude = reader.texts(&mut upload, "exclude");
         reader.finish(upload, Level::Upload);
     }
+    if let Some(mut limits) = reader.section(&mut top, "limits") {
+        raw.limits.max_changed_files = reader.integer(&mut limits, "max_changed_files");
+        raw.limits.max_patch_bytes = reader.integer(&mut limits, "max_patch_bytes");
+        raw.limits.max_file_bytes = reader.integer(&mut limits, "max_file_bytes");
+        raw.limits.protected_paths = reader.texts(&mut limits, "protected_paths");
+        reader.finish(limits, Level::Limits);
+    }
     if let Some(mut deadlines) = reader.section(&mut top, "deadlines") {
         for name in Level::Deadlines.keys() {
-            raw.deadlines.extend(reader.text_not_empty(&mut deadlines, name).map(|text| (*name, text)));
+            raw.deadlines.extend(reader.text_not_empty(&mut deadlines, name).map(|text| (name, text)));
         }
         reader.finish(deadlines, Level::Deadlines);
     }
@@ -274,50 +320,14 @@ pub(crate) fn description(source: &Source) -> Result<Option<String>, Problem> {
     }
 }
 
-fn refuse_unsupported(reader: &mut Reader<'_>, top: &mut Fields) {
-    for (name, help) in UNSUPPORTED {
-        if let Some((key, node)) = top.take(name)
+fn take_not_applied(reader: &mut Reader<'_>, fields: &mut Fields, level: Level, found: &mut Vec<Text>) {
+    for field in level.unapplied() {
+        if let Some((key, node)) = fields.take(field.name)
             && !node.is_empty()
         {
-            let message = format!("`{name}` is not supported by this version");
-            reader.error(Code::Unsupported, &key.span, message, *help);
-        }
-    }
-}
-
-fn take_not_applied(reader: &mut Reader<'_>, fields: &mut Fields, found: &mut Vec<Text>) {
-    for (name, shape) in NOT_APPLIED {
-        if let Some((key, node)) = fields.take(name)
-            && !node.is_empty()
-        {
-            check_shape(reader, name, *shape, &node);
+            conform(reader, field.name, &node, &field.ty);
             found.push(Text { text: key.text, span: key.span });
         }
-    }
-}
-
-/// Reports a value of the wrong type under a key that has no effect.
-pub(crate) fn check_shape(reader: &mut Reader<'_>, name: &str, shape: Shape, node: &Node) {
-    let (fits, wanted) = match (&node.value, shape) {
-        (Value::Scalar(_), Shape::Text) => (true, "text"),
-        (Value::Scalar(s), Shape::Bool) => {
-            (matches!(s.kind, ScalarKind::Bool(_)), "`true` or `false` without quotes")
-        }
-        (Value::Scalar(s), Shape::Int) => {
-            (matches!(s.kind, ScalarKind::Int(_)), "a whole number without quotes")
-        }
-        (Value::List(items), Shape::Texts) => {
-            (items.iter().all(|i| matches!(i.value, Value::Scalar(_))), "a list of texts")
-        }
-        (Value::Map(_), Shape::Map) => (true, "a mapping"),
-        (_, Shape::Text) => (false, "text"),
-        (_, Shape::Bool) => (false, "`true` or `false` without quotes"),
-        (_, Shape::Int) => (false, "a whole number without quotes"),
-        (_, Shape::Texts) => (false, "a list of texts"),
-        (_, Shape::Map) => (false, "a mapping"),
-    };
-    if !fits {
-        reader.wrong_type(name, wanted, node);
     }
 }
 
@@ -386,7 +396,7 @@ fn overrides(reader: &mut Reader<'_>, node: Node) -> Vec<(Text, Option<Text>)> {
 }
 
 /// A plugin is a path, or `{path, env}`.
-fn plugins(reader: &mut Reader<'_>, top: &mut Fields) -> Vec<RawPlugin> {
+fn plugins(reader: &mut Reader<'_>, top: &mut Fields, not_applied: &mut Vec<Text>) -> Vec<RawPlugin> {
     let mut out = Vec::new();
     for item in reader.list(top, "plugins") {
         if !matches!(item.value, Value::Map(_)) {
@@ -398,17 +408,7 @@ fn plugins(reader: &mut Reader<'_>, top: &mut Fields) -> Vec<RawPlugin> {
         let before = reader.problems.0.len();
         let path = reader.text_not_empty(&mut fields, "path");
         let env = reader.text_map(&mut fields, "env");
-        if let Some((key, node)) = fields.take("pi")
-            && !node.is_empty()
-        {
-            let help = "it is for another agent program; remove it to silence this";
-            reader.warn(
-                Code::Unsupported,
-                &key.span,
-                "`pi` is accepted but not applied by this version",
-                help,
-            );
-        }
+        take_not_applied(reader, &mut fields, Level::Plugin, not_applied);
         let typed = reader.problems.0.len() == before;
         if path.is_none() && typed {
             reader.required(&fields.span.clone(), "path", "an entry of `plugins`");
@@ -443,28 +443,27 @@ fn host_files(reader: &mut Reader<'_>, top: &mut Fields) -> Vec<RawHostFile> {
     out
 }
 
-fn validation(
-    reader: &mut Reader<'_>,
-    top: &mut Fields,
-    part: Part,
-    not_applied: &mut Vec<Text>,
-) -> Option<RawValidation> {
+fn validation(reader: &mut Reader<'_>, top: &mut Fields, part: Part) -> Option<RawValidation> {
     let mut fields = reader.section(top, "validation_loop")?;
-    take_not_applied(reader, &mut fields, not_applied);
     let before = reader.problems.0.len();
     let raw = RawValidation {
         script: reader.text_not_empty(&mut fields, "script"),
         schema: reader.text_not_empty(&mut fields, "schema"),
+        schemas: reader.text_map(&mut fields, "schemas"),
         max_iterations: reader.integer(&mut fields, "max_iterations"),
         preflight_check: reader.text_not_empty(&mut fields, "preflight_check"),
+        feedback_mode: reader.text_not_empty(&mut fields, "feedback_mode"),
+        on_retry: reader.text_not_empty(&mut fields, "on_retry"),
+        escalate: reader.text_not_empty(&mut fields, "escalate"),
     };
     let typed = reader.problems.0.len() == before;
     let span = fields.span.clone();
     reader.finish(fields, Level::Validation);
-    if raw.script.is_none() && raw.schema.is_none() {
+    if raw.script.is_none() && raw.schema.is_none() && raw.schemas.is_empty() && raw.escalate.is_none() {
         if typed && part == Part::Whole {
-            let message = "`validation_loop` has neither `script` nor `schema`";
-            reader.error(Code::Required, &span, message, "add `script:`, `schema:` or both");
+            let message = "`validation_loop` has nothing that checks";
+            let help = "add `script:`, `schema:`, `schemas:` or `escalate:`";
+            reader.error(Code::Required, &span, message, help);
         }
         return None;
     }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::keys::Level;
+use super::keys::{Format, Level};
 use super::problem::{Problem, Problems};
 use super::source::Source;
 use super::yaml::{Key, Node, ScalarKind, Value};
@@ -32,22 +32,40 @@ pub(crate) struct At<T> {
 #[derive(Debug)]
 pub(crate) struct Fields {
     entries: Vec<(Key, Node)>,
+    /// What was asked for, so that the table of fields and the readers cannot drift apart.
+    asked: Vec<&'static str>,
     /// Where the mapping is: its key, or its first key.
     pub(crate) span: Range<usize>,
 }
 
 impl Fields {
-    /// Takes out the entries whose keys are not among `keys`.
-    pub(crate) fn without(&mut self, keys: &[&str]) -> Fields {
-        let (kept, others) = std::mem::take(&mut self.entries)
-            .into_iter()
-            .partition(|(key, _)| keys.contains(&key.text.as_str()));
+    fn new(entries: Vec<(Key, Node)>, span: Range<usize>) -> Self {
+        Self { entries, asked: Vec::new(), span }
+    }
+
+    /// Takes out the entries whose keys `level` does not have.
+    pub(crate) fn without(&mut self, level: Level) -> Fields {
+        let (kept, others) =
+            std::mem::take(&mut self.entries).into_iter().partition(|(key, _)| level.has(&key.text));
         self.entries = kept;
-        Fields { entries: others, span: self.span.clone() }
+        Fields::new(others, self.span.clone())
+    }
+
+    /// Drops an entry that is no field and has been spoken of; whether there was one.
+    pub(crate) fn drop(&mut self, name: &str) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|(key, _)| key.text != name);
+        self.entries.len() < before
+    }
+
+    /// Whether there is an entry that is not null.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|(key, node)| key.text == name && !matches!(node.value, Value::Null))
     }
 
     /// Takes an entry; null counts as absent.
-    pub(crate) fn take(&mut self, name: &str) -> Option<(Key, Node)> {
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<(Key, Node)> {
+        self.asked.push(name);
         let at = self.entries.iter().position(|(key, _)| key.text == name)?;
         let entry = self.entries.remove(at);
         (!matches!(entry.1.value, Value::Null)).then_some(entry)
@@ -95,7 +113,7 @@ impl<'s> Reader<'s> {
     /// The whole document as a mapping.
     pub(crate) fn document(&mut self, node: Node, what: &str) -> Option<Fields> {
         match node.value {
-            Value::Map(entries) => Some(Fields { entries, span: node.span }),
+            Value::Map(entries) => Some(Fields::new(entries, node.span)),
             Value::Null => {
                 let place = Some(self.source.whole());
                 let message = format!("{what} is empty");
@@ -112,35 +130,52 @@ impl<'s> Reader<'s> {
 
     /// Reports every key that `level` does not know and that was not taken.
     pub(crate) fn finish(&mut self, fields: Fields, level: Level) {
+        let asked = &fields.asked;
+        debug_assert!(
+            asked.iter().all(|name| level.may_ask(name)),
+            "a field of {} is read and not in its table: {asked:?}",
+            level.name()
+        );
+        debug_assert!(
+            asked.is_empty() || level == Level::Harness || level.fields().all(|f| f.is_read_with(asked)),
+            "a field of {} is in its table and never read: {asked:?}",
+            level.name()
+        );
         for (key, _) in fields.entries {
-            if level.keys().contains(&key.text.as_str()) || key.text.starts_with("x-") {
-                continue;
-            }
-            let message = format!("`{}` is not a key of {}", key.text, level.name());
-            match level.advice(&key.text) {
-                Some(advice) => self.error(Code::YamlKey, &key.span, message, advice),
-                None => self.warn(
-                    Code::YamlKey,
-                    &key.span,
-                    message,
-                    format!("it has no effect; the keys are {}", level.keys().join(", ")),
-                ),
-            }
+            self.unknown(&key, level);
         }
     }
 
+    /// Reports a key that `level` does not know.
+    pub(crate) fn unknown(&mut self, key: &Key, level: Level) {
+        if level.has(&key.text) || key.text.starts_with("x-") {
+            return;
+        }
+        let message = format!("`{}` is not a key of {}", key.text, level.name());
+        if let Some(advice) = level.advice(&key.text) {
+            return self.error(Code::YamlKey, &key.span, message, advice);
+        }
+        let keys: Vec<_> = level.keys().collect();
+        let effect = match level.format() {
+            Format::Policy | Format::Profile => "OpenShell may refuse it",
+            _ => "it has no effect",
+        };
+        let help = format!("{effect}; the keys are {}", keys.join(", "));
+        self.warn(Code::YamlKey, &key.span, message, help);
+    }
+
     /// An optional mapping of its own level.
-    pub(crate) fn section(&mut self, fields: &mut Fields, name: &str) -> Option<Fields> {
+    pub(crate) fn section(&mut self, fields: &mut Fields, name: &'static str) -> Option<Fields> {
         let (key, node) = fields.take(name)?;
         if let Value::Map(entries) = node.value {
-            return Some(Fields { entries, span: key.span });
+            return Some(Fields::new(entries, key.span));
         }
         self.wrong_type(name, "a mapping", &node);
         None
     }
 
     /// An optional scalar as its literal text.
-    pub(crate) fn text(&mut self, fields: &mut Fields, name: &str) -> Option<Text> {
+    pub(crate) fn text(&mut self, fields: &mut Fields, name: &'static str) -> Option<Text> {
         let (_, node) = fields.take(name)?;
         if let Value::Scalar(scalar) = node.value {
             return Some(Text { text: scalar.text, span: node.span });
@@ -150,12 +185,12 @@ impl<'s> Reader<'s> {
     }
 
     /// An optional scalar; an empty one counts as absent.
-    pub(crate) fn text_not_empty(&mut self, fields: &mut Fields, name: &str) -> Option<Text> {
+    pub(crate) fn text_not_empty(&mut self, fields: &mut Fields, name: &'static str) -> Option<Text> {
         self.text(fields, name).filter(|t| !t.text.is_empty())
     }
 
     /// An optional boolean.
-    pub(crate) fn boolean(&mut self, fields: &mut Fields, name: &str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, fields: &mut Fields, name: &'static str) -> Option<bool> {
         let (_, node) = fields.take(name)?;
         if let Value::Scalar(scalar) = &node.value
             && let ScalarKind::Bool(value) = scalar.kind
@@ -167,7 +202,7 @@ impl<'s> Reader<'s> {
     }
 
     /// An optional whole number.
-    pub(crate) fn integer(&mut self, fields: &mut Fields, name: &str) -> Option<At<i64>> {
+    pub(crate) fn integer(&mut self, fields: &mut Fields, name: &'static str) -> Option<At<i64>> {
         let (_, node) = fields.take(name)?;
         if let Value::Scalar(scalar) = &node.value
             && let ScalarKind::Int(value) = scalar.kind
@@ -179,7 +214,7 @@ impl<'s> Reader<'s> {
     }
 
     /// An optional list.
-    pub(crate) fn list(&mut self, fields: &mut Fields, name: &str) -> Vec<Node> {
+    pub(crate) fn list(&mut self, fields: &mut Fields, name: &'static str) -> Vec<Node> {
         let Some((_, node)) = fields.take(name) else { return Vec::new() };
         if let Value::List(items) = node.value {
             return items;
@@ -189,7 +224,7 @@ impl<'s> Reader<'s> {
     }
 
     /// An optional list of texts.
-    pub(crate) fn texts(&mut self, fields: &mut Fields, name: &str) -> Vec<Text> {
+    pub(crate) fn texts(&mut self, fields: &mut Fields, name: &'static str) -> Vec<Text> {
         let items = self.list(fields, name);
         items.into_iter().filter_map(|item| self.item_text(name, item)).collect()
     }
@@ -221,7 +256,7 @@ impl<'s> Reader<'s> {
     pub(crate) fn item_fields(&mut self, list: &str, item: Node) -> Option<Fields> {
         if let Value::Map(entries) = item.value {
             let span = entries.first().map_or(item.span, |(key, _)| key.span.clone());
-            return Some(Fields { entries, span });
+            return Some(Fields::new(entries, span));
         }
         let message = format!("an entry of `{list}` is {}, not a mapping", item.kind_name());
         self.error(Code::YamlType, &item.span, message, "write `- key: value`");
@@ -230,7 +265,7 @@ impl<'s> Reader<'s> {
 
     /// An optional mapping of free keys to texts. A value is the literal text of its scalar. A key with nothing
     /// after it is the empty text; a written `~` or `null` is an error, because its text and its meaning differ.
-    pub(crate) fn text_map(&mut self, fields: &mut Fields, name: &str) -> Vec<(Text, Text)> {
+    pub(crate) fn text_map(&mut self, fields: &mut Fields, name: &'static str) -> Vec<(Text, Text)> {
         let Some((_, node)) = fields.take(name) else { return Vec::new() };
         let Value::Map(entries) = node.value else {
             self.wrong_type(name, "a mapping", &node);

@@ -11,8 +11,9 @@ use super::compose::overlay::Pick;
 use super::compose::{Choice, Composed, compose};
 use super::config::Config;
 use super::directory::harness_file;
-use super::load::{Request, chosen_forge, event_file};
+use super::load::{Request, chosen_forge, event_file, files};
 use super::problem::Problems;
+use super::remote::Attempt;
 use super::source::Source;
 use super::yaml::{Node, Scalar, ScalarKind, Value};
 use crate::error::{Error, Result};
@@ -24,17 +25,28 @@ const WIDTH: usize = 70;
 /// The harness as YAML, each line with its `file:line` in a comment. The error holds the problems of the text; that
 /// a file or a variable is missing is not looked at.
 pub fn show(request: &Request) -> Result<String> {
+    attempt(request).offline()
+}
+
+/// The same, or what has to be fetched first.
+pub fn attempt(request: &Request) -> Attempt<String> {
     let mut problems = Problems::default();
     let config = Config::read(&request.dir, &mut problems);
-    let files = Files::new(&request.dir);
-    let file = harness_file(&files, &request.agent, &config, &mut problems)?;
-    let forge = chosen_forge(request, &config);
+    let files = files(&request.dir, &config, &request.fetched, &mut problems).for_agent(&request.agent);
+    let result = text(request, &config, &files, problems).transpose();
+    Attempt { result, needs: files.remote.needs(), private_hosts: config.private_hosts }
+}
+
+fn text(request: &Request, config: &Config, files: &Files, mut problems: Problems) -> Result<Option<String>> {
+    let file = harness_file(files, &request.agent, config, &mut problems)?;
+    let forge = chosen_forge(request, config);
     let facts = Facts { event: event_file(&request.env), forge, config: config.json() };
     let choice = Choice { forge, overlay: Pick::Guarded(facts) };
-    let (composed, _) = compose(&file, &files, &choice, &mut problems);
-    let Some(Composed { node, source, .. }) = composed.filter(|_| !problems.has_errors()) else {
+    let composed = file.and_then(|file| compose(&file, files, &choice, &mut problems).0);
+    if problems.has_errors() {
         return Err(Error::problems(problems));
-    };
+    }
+    let Some(Composed { node, source, .. }) = composed else { return Ok(None) };
     let mut lines = Vec::new();
     if let Value::Map(entries) = &node.value {
         for (key, node) in entries {
@@ -57,7 +69,7 @@ pub fn show(request: &Request) -> Result<String> {
         let line = if from.is_empty() { text } else { format!("{text:<width$}  # {from}") };
         let _ = writeln!(out, "{line}");
     }
-    Ok(out)
+    Ok(Some(out))
 }
 
 type Lines = Vec<(String, String)>;

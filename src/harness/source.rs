@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use sha2::{Digest as _, Sha256};
@@ -27,6 +27,43 @@ pub(crate) struct Source {
     excerpt: Option<Arc<str>>,
     /// For a text that was joined from several files: each with where it starts in `text`.
     parts: Vec<(usize, Source)>,
+    /// Where lines start and how many characters there are, so that a place costs the same wherever it is.
+    index: Arc<OnceLock<Index>>,
+}
+
+/// The distance of marks in bytes.
+const STEP: usize = 256;
+
+/// Positions of a text.
+#[derive(Debug, Default)]
+struct Index {
+    /// The byte that each line starts with.
+    lines: Vec<usize>,
+    /// Characters that begin before byte `STEP * n`.
+    marks: Vec<usize>,
+}
+
+impl Index {
+    fn new(text: &str) -> Self {
+        let lines = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        let mut marks = vec![0];
+        for chunk in text.as_bytes().chunks(STEP) {
+            let before = marks.last().copied().unwrap_or(0);
+            marks.push(before + chunk.iter().filter(|byte| starts_character(**byte)).count());
+        }
+        Self { lines: lines.collect(), marks }
+    }
+
+    /// Characters that begin before byte `at`.
+    fn characters(&self, text: &str, at: usize) -> usize {
+        let mark = (at / STEP).min(self.marks.len() - 1);
+        let rest = &text.as_bytes()[mark * STEP..at];
+        self.marks[mark] + rest.iter().filter(|byte| starts_character(**byte)).count()
+    }
+}
+
+fn starts_character(byte: u8) -> bool {
+    byte & 0xc0 != 0x80
 }
 
 impl Source {
@@ -34,7 +71,14 @@ impl Source {
     pub(crate) fn new(shown: impl Into<Utf8PathBuf>, text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let digest = hex_digest(text.as_bytes());
-        Self { shown: shown.into(), excerpt: Some(Arc::clone(&text)), text, digest, parts: Vec::new() }
+        Self {
+            shown: shown.into(),
+            excerpt: Some(Arc::clone(&text)),
+            text,
+            digest,
+            parts: Vec::new(),
+            index: Arc::default(),
+        }
     }
 
     /// Several files as one text, so that a byte range stands for a place in one of them. Returns where each
@@ -52,7 +96,7 @@ impl Source {
         let (shown, digest) =
             parts.first().map(|(_, file)| (file.shown.clone(), file.digest.clone())).unwrap_or_default();
         let starts = parts.iter().map(|(start, _)| *start).collect();
-        (Self { shown, text: text.into(), digest, excerpt: None, parts }, starts)
+        (Self { shown, text: text.into(), digest, excerpt: None, parts, index: Arc::default() }, starts)
     }
 
     /// Reads `path` as UTF-8 text; `code` is the code of the problem when it cannot be read.
@@ -81,12 +125,13 @@ impl Source {
         }
         let start = floor_char(&self.text, span.start);
         let end = floor_char(&self.text, span.end.max(start));
-        let before = &self.text[..start];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let index = self.index.get_or_init(|| Index::new(&self.text));
+        let line = index.lines.partition_point(|at| *at <= start);
+        let line_start = index.lines[line - 1];
         Place {
             file: self.shown.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            line,
+            column: index.characters(&self.text, start) - index.characters(&self.text, line_start) + 1,
             span: start..end,
             text: self.excerpt.clone(),
         }
@@ -200,6 +245,19 @@ mod tests {
         let place = source.place(at..at + 2);
         assert_eq!(place.to_string(), "f:2:3");
         assert_eq!(source.place(500..900).to_string(), "f:3:1");
+    }
+
+    #[test]
+    fn a_place_deep_in_a_text_is_what_counting_says() {
+        let text = "é = añb\n".repeat(500) + &"ñ".repeat(700) + "end";
+        let source = Source::new("f", text.as_str());
+        for (at, _) in text.char_indices().step_by(7) {
+            let before = &text[..at];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
+            let place = source.place(at..at);
+            assert_eq!((place.line, place.column), (line, column), "{at}");
+        }
     }
 
     #[test]

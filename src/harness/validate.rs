@@ -9,12 +9,14 @@ use super::config::Config;
 use super::directory::{harness_file, names, registered};
 use super::environment::Environment;
 use super::load::validation::check_schema;
-use super::load::{Overrides, Request, check_policy, chosen_forge, resolve};
+use super::load::{Overrides, Request, check_policy, chosen_forge, files, resolve};
 use super::model::{Forge, Harness, Runtime};
 use super::problem::{Problem, Problems, Severity};
 use super::provider::yaml_files;
+use super::remote::lock::Entry;
+use super::remote::{Attempt, Fetched};
 use super::source::Source;
-use super::{profile, provider, yaml};
+use super::{lint, profile, provider};
 use crate::error::{Code, Result};
 
 /// Whose blocks of a harness are looked at.
@@ -39,6 +41,8 @@ pub struct Scope {
     pub forges: Forges,
     /// The variables; that one is not set is no problem of a directory.
     pub env: Environment,
+    /// What of elsewhere is at hand.
+    pub fetched: Fetched,
 }
 
 /// What was found.
@@ -57,42 +61,111 @@ impl Report {
     }
 }
 
-/// Looks at a directory. The error is that there is nothing to look at.
+/// Looks at a directory with what is at hand. The error is that there is nothing to look at.
 pub fn validate(scope: &Scope) -> Result<Report> {
+    attempt(scope).offline()
+}
+
+/// Looks at a directory, or says what has to be fetched first.
+pub fn attempt(scope: &Scope) -> Attempt<Report> {
     let mut problems = Problems::default();
     let config = Config::read(&scope.dir, &mut problems);
-    let files = Files::new(&scope.dir);
+    let files = files(&scope.dir, &config, &scope.fetched, &mut problems);
+    let report = report(scope, &config, &files, problems);
+    let needs = files.remote.needs();
+    let result = (needs.is_empty() || report.is_err()).then_some(report);
+    Attempt { result, needs, private_hosts: config.private_hosts }
+}
+
+/// What belongs in a lock, for each agent that was looked at.
+#[derive(Debug)]
+pub(crate) struct Locked {
+    /// The agents, each with its entry; one that takes nothing from elsewhere has none.
+    pub(crate) agents: Vec<(String, Option<Entry>)>,
+    /// What is wrong; nothing may be locked then.
+    pub(crate) problems: Problems,
+}
+
+/// Collects what the agents of a scope take from elsewhere, for every forge and overlay.
+pub(crate) fn attempt_lock(scope: &Scope) -> Attempt<Locked> {
+    let mut problems = Problems::default();
+    let config = Config::read(&scope.dir, &mut problems);
+    let files = files(&scope.dir, &config, &scope.fetched, &mut problems);
+    let result = locked(scope, &config, &files, &mut problems);
+    let needs = files.remote.needs();
+    let result = match result {
+        Err(error) => Some(Err(error)),
+        Ok(_) if !needs.is_empty() => None,
+        Ok(agents) => {
+            tidy(&mut problems);
+            Some(Ok(Locked { agents, problems }))
+        }
+    };
+    Attempt { result, needs, private_hosts: config.private_hosts }
+}
+
+fn locked(
+    scope: &Scope,
+    config: &Config,
+    files: &Files,
+    problems: &mut Problems,
+) -> Result<Vec<(String, Option<Entry>)>> {
+    let all: Vec<String> = if scope.agents.is_empty() {
+        let enabled = |name: &String| config.agent(name).is_none_or(|agent| agent.enabled);
+        names(&scope.dir, config).into_keys().filter(enabled).collect()
+    } else {
+        scope.agents.clone()
+    };
+    let mut out = Vec::new();
+    for name in all {
+        let files = files.for_agent(&name);
+        let Some(file) = harness_file(&files, &name, config, problems)? else { continue };
+        let digest = Source::read(&file, Code::FileMissing).map(|source| source.digest).unwrap_or_default();
+        let source = match files.remote.origin(&file) {
+            Some(url) => url.as_str().to_owned(),
+            None => file.strip_prefix(&files.dir).unwrap_or(&file).to_string(),
+        };
+        agent(scope, config, &files, &name, &file, problems);
+        let mut dependencies = files.remote.take_used();
+        // One content per URL is what a lock is for; the key is only said for people.
+        dependencies.dedup_by(|a, b| a.url == b.url && a.form == b.form);
+        let entry = Entry { source, sha256: digest, dependencies };
+        out.push((name, Some(entry).filter(|entry| !entry.dependencies.is_empty())));
+    }
+    Ok(out)
+}
+
+fn report(scope: &Scope, config: &Config, files: &Files, mut problems: Problems) -> Result<Report> {
     let mut agents = Vec::new();
     if scope.agents.is_empty() {
-        super::directory::list_agents(&scope.dir).map(drop).or_else(|error| {
-            // A broken configuration is one of the problems, not the end.
-            if error.problem_list().is_some() { Ok(()) } else { Err(error) }
-        })?;
-        for (name, file) in names(&scope.dir, &config) {
-            match registered(&name, &files, &config) {
+        super::directory::can_be_listed(&scope.dir)?;
+        for (name, file) in names(&scope.dir, config) {
+            match registered(&name, files, config) {
                 // What is switched off, or not here yet, is told and does not fail the rest.
                 Some(Err(problem)) if problem.code == Code::AgentUnknown => {}
                 Some(Err(problem)) if problem.code == Code::FileMissing => {
                     problems.push(Problem { severity: Severity::Warning, ..problem });
                 }
                 Some(Err(problem)) => problems.push(problem),
-                Some(Ok(file)) => {
-                    agent(scope, &config, &files, &name, &file, &mut problems);
+                Some(Ok(None)) => {}
+                Some(Ok(Some(file))) => {
+                    agent(scope, config, &files.for_agent(&name), &name, &file, &mut problems);
                     agents.push(name);
                 }
                 None if super::check::is_plain_name(&name) => {
-                    agent(scope, &config, &files, &name, &file, &mut problems);
+                    agent(scope, config, &files.for_agent(&name), &name, &file, &mut problems);
                     agents.push(name);
                 }
                 None => problems.push(super::directory::bad_name(&name)),
             }
         }
-        others(&files, &mut problems);
+        others(files, &mut problems);
     } else {
         for name in &scope.agents {
-            match harness_file(&files, name, &config, &mut problems) {
-                Ok(file) => {
-                    agent(scope, &config, &files, name, &file, &mut problems);
+            match harness_file(files, name, config, &mut problems) {
+                Ok(None) => {}
+                Ok(Some(file)) => {
+                    agent(scope, config, &files.for_agent(name), name, &file, &mut problems);
                     agents.push(name.clone());
                 }
                 Err(error) => match error.problem_list() {
@@ -126,6 +199,7 @@ fn agent(
         },
         env: scope.env.clone(),
         overrides: Overrides::default(),
+        fetched: scope.fetched.clone(),
     };
     let offer = offer(file, files);
     let here = chosen_forge(&request, config);
@@ -139,65 +213,43 @@ fn agent(
         for overlay in std::iter::once(None).chain((0..offer.overlays).map(Some)) {
             let choice = Choice { forge, overlay: Pick::Fixed(overlay) };
             if let Some(harness) = resolve(&request, config, files, file, &choice, true, problems) {
-                uses(&harness, problems);
+                uses(&harness, files, problems);
             }
         }
     }
 }
 
-/// What a run would only meet when it starts something.
-fn uses(harness: &Harness, problems: &mut Problems) {
+/// What a run would only meet when it starts something, or not at all.
+fn uses(harness: &Harness, files: &Files, problems: &mut Problems) {
+    let mut look = |path: &Utf8Path, lint: fn(&Utf8Path, &mut Problems)| {
+        if files.read.is_new(path) {
+            lint(path, problems);
+        }
+    };
     let validation = harness.validation.as_ref().and_then(|v| v.script.as_ref());
     for script in
         [harness.pre_script.as_ref(), harness.post_script.as_ref(), validation].into_iter().flatten()
     {
-        let start = std::fs::read(script).unwrap_or_default();
-        if !start.starts_with(b"#!") && !start.starts_with(b"\x7fELF") {
-            let shown = super::source::shown(script);
-            problems.push(
-                Problem::warning(Code::FileType, format!("{shown} does not say what runs it"))
-                    .help("begin it with a line such as `#!/bin/sh`")
-                    .at(Some(super::source::whole_file(&shown))),
-            );
+        look(script, lint::shebang);
+    }
+    if harness.runtime != Runtime::Script {
+        look(&harness.agent, lint::front_matter);
+    }
+    for skill in &harness.skills {
+        let file = match skill.overrides.get("SKILL.md") {
+            Some(replacement) => replacement.clone(),
+            None => Some(skill.dir.join("SKILL.md")),
+        };
+        if let Some(file) = file.filter(|file| file.is_file()) {
+            look(&file, lint::front_matter);
         }
     }
-    if harness.runtime == Runtime::Claude {
-        front_matter(&harness.agent, problems);
+    if let Some(policy) = &harness.policy {
+        look(policy, lint::policy);
     }
-}
-
-/// The front matter of a definition is YAML; what it means is the agent program's to say.
-fn front_matter(path: &Utf8Path, problems: &mut Problems) {
-    let source = match Source::read(path, Code::FileMissing) {
-        Ok(source) => source,
-        Err(problem) => return problems.push(problem),
-    };
-    let Some(rest) = source.text.strip_prefix("---\n") else { return };
-    let Some(end) = rest.find("\n---") else {
-        problems.push(
-            Problem::warning(Code::YamlSyntax, "the front matter has no end")
-                .help("close it with a line `---`")
-                .at(Some(source.place(0..3))),
-        );
-        return;
-    };
-    // The line before makes up for the opening `---`, so that the lines are those of the file.
-    let front = Source::new(source.shown.clone(), format!("\n{}\n", &rest[..end]));
-    let mut found = Problems::default();
-    match yaml::parse(&front, &mut found) {
-        Err(problem) => found.push(problem),
-        Ok(node) => {
-            if !matches!(node.value, yaml::Value::Map(_) | yaml::Value::Null) {
-                found.push(
-                    Problem::error(Code::YamlType, "the front matter is not a mapping")
-                        .help("write `key: value` lines")
-                        .at(Some(front.place(node.span))),
-                );
-            }
-        }
+    for profile in &harness.profiles {
+        look(&profile.file, lint::profile);
     }
-    // Agent programs read front matter more loosely than this.
-    problems.0.extend(found.0.into_iter().map(|p| Problem { severity: Severity::Warning, ..p }));
 }
 
 /// Files of the directory that no agent need use.
@@ -211,12 +263,21 @@ fn others(files: &Files, problems: &mut Problems) {
         {
             problems.0.extend(found.0);
         }
+        if files.read.is_new(&file) {
+            lint::profile(&file, problems);
+        }
     }
     for file in below(&files.dir.join("policies"), &["yaml", "yml"]) {
-        check_policy(&file, problems);
+        files.read.judged(&file, problems, check_policy);
+        if files.read.is_new(&file) {
+            lint::policy(&file, problems);
+        }
+    }
+    for file in below(&files.dir.join("env"), &["env"]) {
+        lint::env_file(&file, problems);
     }
     for file in below(&files.dir.join("schemas"), &["json"]) {
-        check_schema(&file, problems);
+        files.read.judged(&file, problems, check_schema);
     }
 }
 

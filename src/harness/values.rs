@@ -1,9 +1,10 @@
 //! Expansion of harness values, with the places of what cannot be expanded.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::environment::{DENIED, Environment};
-use super::expand::{Expanded, Issue, expand, is_name, locate};
+use super::expand::{Expanded, Issue, expand, is_name};
 use super::problem::{Place, Problem, Problems, Severity};
 use super::reader::Text;
 use super::source::Source;
@@ -84,11 +85,22 @@ impl<'e> Values<'e> {
     /// Gives the issues of an expansion their places in `source`.
     pub(crate) fn place(self, expanded: Expanded, text: &Text, source: &Source) -> Value {
         let written = source.text.get(text.span.clone()).unwrap_or_default();
+        // The same reference may stand there often: each is the one of its number.
+        let mut numbers: HashMap<&str, (Vec<usize>, Vec<usize>)> = HashMap::new();
+        for (range, _) in &expanded.issues {
+            let fragment = &text.text[range.clone()];
+            numbers.entry(fragment).or_insert_with(|| {
+                let places = |text: &str| text.match_indices(fragment).map(|(at, _)| at).collect();
+                (places(&text.text), places(written))
+            });
+        }
         let place = |range: &Range<usize>| {
             let fragment = &text.text[range.clone()];
-            let earlier = text.text[..range.start].matches(fragment).count();
-            locate(written, fragment, earlier)
-                .map_or(text.span.clone(), |r| text.span.start + r.start..text.span.start + r.end)
+            let found = numbers.get(fragment).and_then(|(inside, outside)| {
+                let earlier = inside.partition_point(|at| *at < range.start);
+                outside.get(earlier).map(|at| *at..*at + fragment.len())
+            });
+            found.map_or(text.span.clone(), |r| text.span.start + r.start..text.span.start + r.end)
         };
         self.value(expanded, |range| source.place(place(range)))
     }

@@ -1,75 +1,14 @@
 //! How the keys of a child combine with those of its base, and those of a forge's block with the harness.
 
+use std::collections::{HashMap, HashSet};
+
 use super::super::check::dest_key;
+use super::super::fields::{Merge, Type};
+use super::super::keys::Level;
+use super::super::remote::without_fragment;
 use super::super::yaml::{Key, Node, ScalarKind, Value};
+use super::guard::json_of;
 use super::remove::Removals;
-
-/// How one key combines.
-#[derive(Debug, Clone, Copy)]
-enum Rule {
-    /// The child's value, unless it is null, empty or 0.
-    Filled,
-    /// The child's value, unless it is null.
-    Present,
-    /// The base's entries, then the child's that are not among them.
-    Append,
-    /// As `Append`, but an entry of the child takes the place of the one with the same name.
-    Skills,
-    /// As `Append`, but an entry of the child takes the place of the one with the same destination.
-    HostFiles,
-    /// Both mappings; the child's value wins.
-    Map,
-    /// Key by key.
-    Section(&'static [(&'static str, Rule)]),
-    /// Block by block, each like a harness; a null block of the child removes the base's.
-    Forge,
-    /// The child's entries, then the base's: the child is asked first.
-    Overlays,
-    /// Both mappings; lists under the same key add up.
-    Removals,
-}
-
-/// Every key that does not follow [`Rule::Present`].
-const RULES: &[(&str, Rule)] = &[
-    ("agent", Rule::Filled),
-    ("doc", Rule::Filled),
-    ("description", Rule::Filled),
-    ("role", Rule::Filled),
-    ("slug", Rule::Filled),
-    ("runtime", Rule::Filled),
-    ("image", Rule::Filled),
-    ("policy", Rule::Filled),
-    ("model", Rule::Filled),
-    ("effort", Rule::Filled),
-    ("pre_script", Rule::Filled),
-    ("post_script", Rule::Filled),
-    ("agent_input", Rule::Filled),
-    ("trigger", Rule::Filled),
-    ("timeout_minutes", Rule::Filled),
-    ("idle_timeout", Rule::Filled),
-    ("deadlines", Rule::Map),
-    ("sandbox_timeout_seconds", Rule::Filled),
-    ("skills", Rule::Skills),
-    ("plugins", Rule::Append),
-    ("providers", Rule::Append),
-    ("required_env", Rule::Append),
-    ("api_servers", Rule::Append),
-    ("host_files", Rule::HostFiles),
-    ("runner_env", Rule::Map),
-    ("env", Rule::Section(&[("runner", Rule::Map), ("sandbox", Rule::Map)])),
-    ("openshell", Rule::Section(&[("profiles", Rule::Append)])),
-    ("upload", Rule::Section(&[("exclude", Rule::Append)])),
-    (
-        "validation_loop",
-        Rule::Section(&[
-            ("script", Rule::Filled),
-            ("schema", Rule::Filled),
-            ("preflight_check", Rule::Filled),
-        ]),
-    ),
-    ("forge", Rule::Forge),
-    ("overlays", Rule::Overlays),
-];
 
 /// Merges a chain of files, the child first. `None` when one of them is no mapping.
 pub(super) fn layers(mut nodes: Vec<Node>, removals: &mut Removals) -> Option<Node> {
@@ -91,7 +30,7 @@ pub(super) fn over(mut base: Node, mut child: Node, removals: &mut Removals) -> 
         removals.apply(&mut base, &removal);
     }
     let (Value::Map(base), Value::Map(entries)) = (base.value, child.value) else { return None };
-    let merged = maps(base, entries, RULES, removals);
+    let merged = maps(base, entries, Some(Level::Harness), removals);
     Some(Node { value: Value::Map(merged), span: child.span })
 }
 
@@ -105,26 +44,38 @@ pub(super) fn take(node: &mut Node, name: &str) -> Option<Node> {
 fn maps(
     mut base: Vec<(Key, Node)>,
     child: Vec<(Key, Node)>,
-    rules: &[(&str, Rule)],
+    level: Option<Level>,
     removals: &mut Removals,
 ) -> Vec<(Key, Node)> {
+    let at: HashMap<String, usize> =
+        base.iter().enumerate().map(|(at, (key, _))| (key.text.clone(), at)).collect();
     for (key, node) in child {
-        let rule = rules.iter().find(|(name, _)| *name == key.text).map_or(Rule::Present, |(_, rule)| *rule);
-        match base.iter().position(|(other, _)| other.text == key.text) {
+        let field = level.and_then(|level| level.field(&key.text));
+        let (rule, ty) = field.map_or((Merge::Present, Type::Any), |field| (field.merge, field.ty));
+        match at.get(&key.text) {
+            // Keys of the child are not repeated: the parser keeps the first of them.
             None => base.push((key, node)),
             Some(at) => {
-                let (old_key, old) = base.remove(at);
-                base.insert(at, combine(rule, (old_key, old), (key, node), removals));
+                let nothing = Node { value: Value::Null, span: 0..0 };
+                let empty = (Key { text: String::new(), span: 0..0 }, nothing);
+                let old = std::mem::replace(&mut base[*at], empty);
+                base[*at] = combine(rule, ty, old, (key, node), removals);
             }
         }
     }
     base
 }
 
-fn combine(rule: Rule, base: (Key, Node), child: (Key, Node), removals: &mut Removals) -> (Key, Node) {
+fn combine(
+    rule: Merge,
+    ty: Type,
+    base: (Key, Node),
+    child: (Key, Node),
+    removals: &mut Removals,
+) -> (Key, Node) {
     let says_nothing = match &child.1.value {
         Value::Null => true,
-        Value::Scalar(scalar) if matches!(rule, Rule::Filled) => {
+        Value::Scalar(scalar) if rule == Merge::Filled => {
             scalar.text.is_empty() || scalar.kind == ScalarKind::Int(0)
         }
         _ => false,
@@ -135,18 +86,19 @@ fn combine(rule: Rule, base: (Key, Node), child: (Key, Node), removals: &mut Rem
     let (key, Node { value: new, span }) = child;
     let old = base.1.value;
     let value = match (rule, old, new) {
-        (Rule::Append, Value::List(old), Value::List(new)) => Value::List(append(old, new)),
-        (Rule::Skills, Value::List(old), Value::List(new)) => Value::List(skills(old, new, removals)),
-        (Rule::HostFiles, Value::List(old), Value::List(new)) => Value::List(host_files(old, new)),
-        (Rule::Overlays, Value::List(old), Value::List(new)) => {
+        (Merge::Append, Value::List(old), Value::List(new)) => Value::List(append(old, new)),
+        (Merge::Skills, Value::List(old), Value::List(new)) => Value::List(skills(old, new, removals)),
+        (Merge::HostFiles, Value::List(old), Value::List(new)) => Value::List(host_files(old, new)),
+        (Merge::Overlays, Value::List(old), Value::List(new)) => {
             Value::List(new.into_iter().chain(old).collect())
         }
-        (Rule::Map, Value::Map(old), Value::Map(new)) => Value::Map(maps(old, new, &[], removals)),
-        (Rule::Section(rules), Value::Map(old), Value::Map(new)) => {
-            Value::Map(maps(old, new, rules, removals))
+        (Merge::Map, Value::Map(old), Value::Map(new)) => Value::Map(maps(old, new, None, removals)),
+        (Merge::Section, Value::Map(old), Value::Map(new)) => {
+            let level = if let Type::Section(level) = ty { Some(level) } else { None };
+            Value::Map(maps(old, new, level, removals))
         }
-        (Rule::Removals, Value::Map(old), Value::Map(new)) => Value::Map(removed(old, new)),
-        (Rule::Forge, Value::Map(old), Value::Map(new)) => Value::Map(forges(old, new, removals)),
+        (Merge::Steers, Value::Map(old), Value::Map(new)) => Value::Map(removed(old, new)),
+        (Merge::Forge, Value::Map(old), Value::Map(new)) => Value::Map(forges(old, new, removals)),
         // A wrong type is reported where it stands.
         (_, _, new) => new,
     };
@@ -169,24 +121,13 @@ fn forges(mut base: Vec<(Key, Node)>, child: Vec<(Key, Node)>, removals: &mut Re
             removals.apply(&mut old, removal);
         }
         let merged = match (old.value, node.value) {
-            (Value::Map(old), Value::Map(new)) => Value::Map(maps(old, new, BLOCK, removals)),
+            (Value::Map(old), Value::Map(new)) => Value::Map(maps(old, new, Some(Level::Forge), removals)),
             (_, new) => new,
         };
         base.insert(at, (key, Node { value: merged, span: node.span }));
     }
     base
 }
-
-/// The rules for a block: those of a harness, and what it removes adds up.
-const BLOCK: &[(&str, Rule)] = &{
-    let mut rules = [("remove", Rule::Removals); RULES.len() + 1];
-    let mut at = 0;
-    while at < RULES.len() {
-        rules[at] = RULES[at];
-        at += 1;
-    }
-    rules
-};
 
 fn removed(mut base: Vec<(Key, Node)>, child: Vec<(Key, Node)>) -> Vec<(Key, Node)> {
     for (key, mut node) in child {
@@ -202,13 +143,17 @@ fn removed(mut base: Vec<(Key, Node)>, child: Vec<(Key, Node)>) -> Vec<(Key, Nod
 }
 
 fn append(mut base: Vec<Node>, child: Vec<Node>) -> Vec<Node> {
-    for node in child {
-        let known = |other: &Node| node.scalar().is_some() && other.scalar() == node.scalar();
-        if !base.iter().any(known) {
-            base.push(node);
-        }
-    }
+    let mut known: HashSet<(bool, String)> = base.iter().map(identity).collect();
+    base.extend(child.into_iter().filter(|node| known.insert(identity(node))));
     base
+}
+
+/// What makes two entries equal: the text of a scalar, the whole of anything else.
+fn identity(node: &Node) -> (bool, String) {
+    match node.scalar() {
+        Some(text) => (true, text.to_owned()),
+        None => (false, json_of(node).to_string()),
+    }
 }
 
 /// The name and the overrides of an entry of `skills`.
@@ -220,22 +165,28 @@ fn skill(node: &Node) -> Option<(String, Option<&Node>)> {
         },
         _ => (node.scalar()?, None),
     };
+    let path = without_fragment(path);
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
     Some((name.to_owned(), overrides))
 }
 
 /// A skill of the child takes the place of the one with the same name; the overrides of both apply.
 fn skills(mut base: Vec<Node>, child: Vec<Node>, removals: &mut Removals) -> Vec<Node> {
-    let mut own: Vec<String> = Vec::new();
+    let mut own: HashSet<String> = HashSet::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (at, node) in base.iter().enumerate() {
+        if let Some((name, _)) = skill(node) {
+            places.entry(name).or_insert(at);
+        }
+    }
     for mut node in child {
         let Some((name, _)) = skill(&node) else {
             base.push(node);
             continue;
         };
-        let repeated = own.contains(&name);
-        own.push(name.clone());
-        let same = |other: &Node| skill(other).is_some_and(|(other, _)| other == name);
-        let Some(at) = base.iter().position(same) else {
+        let repeated = !own.insert(name.clone());
+        let Some(at) = places.get(&name).copied() else {
+            places.insert(name, base.len());
             base.push(node);
             continue;
         };
@@ -281,11 +232,19 @@ fn skills(mut base: Vec<Node>, child: Vec<Node>, removals: &mut Removals) -> Vec
 
 fn host_files(mut base: Vec<Node>, child: Vec<Node>) -> Vec<Node> {
     let dest = |node: &Node| node.get("dest").and_then(Node::scalar).map(dest_key);
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (at, node) in base.iter().enumerate() {
+        if let Some(dest) = dest(node) {
+            places.entry(dest).or_insert(at);
+        }
+    }
     for node in child {
         let key = dest(&node);
-        match base.iter().position(|other| key.is_some() && dest(other) == key) {
-            Some(at) => base[at] = node,
-            None => base.push(node),
+        if let Some(at) = key.as_ref().and_then(|key| places.get(key).copied()) {
+            base[at] = node;
+        } else {
+            places.extend(key.map(|key| (key, base.len())));
+            base.push(node);
         }
     }
     base

@@ -88,6 +88,12 @@ pub(crate) fn compose(
     (composed, Some(source))
 }
 
+/// Merges trees, the child first, as files of one chain are merged.
+#[cfg(test)]
+pub(crate) fn merge_for_tests(nodes: Vec<Node>) -> Option<Node> {
+    merge::layers(nodes, &mut remove::Removals::default())
+}
+
 /// What a harness offers, without reading more than the trees.
 pub(crate) fn offer(file: &Utf8Path, files: &Files) -> Offer {
     let mut ignored = Problems::default();

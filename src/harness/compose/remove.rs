@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::super::check::dest_key;
 use super::super::problem::{Problem, Problems};
+use super::super::remote::without_fragment;
 use super::super::source::Source;
 use super::super::yaml::{Node, Scalar, ScalarKind, Value};
 use crate::error::Code;
@@ -151,6 +152,7 @@ fn is_called(item: &Node, name: &str) -> bool {
             None => return false,
         },
     };
+    let text = without_fragment(text);
     let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or(text);
     let stem = last.strip_suffix(".yaml").or_else(|| last.strip_suffix(".yml")).unwrap_or(last);
     // A destination is a place, not a name: only the whole path will do.

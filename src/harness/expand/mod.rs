@@ -107,12 +107,6 @@ pub(crate) fn expand(input: &str, lookup: Lookup<'_>) -> Expanded {
     out
 }
 
-/// Where `fragment` stands in `haystack`, a source text of which `nth` earlier equal fragments are skipped. The
-/// source of a quoted or folded scalar differs from its text, so a fragment may not be found.
-pub(crate) fn locate(haystack: &str, fragment: &str, nth: usize) -> Option<Range<usize>> {
-    haystack.match_indices(fragment).nth(nth).map(|(at, _)| at..at + fragment.len())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

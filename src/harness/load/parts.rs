@@ -94,8 +94,9 @@ impl Loader<'_> {
         let mut out: Vec<Plugin> = Vec::new();
         for RawPlugin { path: text, .. } in raw {
             if ["npm:", "git:", "ssh:"].iter().any(|scheme| text.text.starts_with(scheme)) {
-                let help = "copy the plugin into the harness directory and give its path";
-                let message = "`plugins` is not a directory, and this version does not fetch any";
+                let help =
+                    "give a directory of the harness directory, or the https URL of one in a repository";
+                let message = "`plugins` names a package; plugins are fetched from https URLs only";
                 self.reader().error(Code::Unsupported, &text.span, message, help);
                 continue;
             }

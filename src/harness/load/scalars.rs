@@ -25,6 +25,9 @@ impl Loader<'_> {
     /// The harness key, else what the agent file is: `.md` is a definition, an executable file or one with a
     /// shebang is a script. A definition is for the runtime of `config.yaml`, else for claude.
     pub(super) fn runtime(&mut self, key: Option<&Text>, agent: Option<&Utf8Path>) -> Runtime {
+        if let Some(runtime) = self.request.overrides.runtime {
+            return runtime;
+        }
         if let Some(text) = key {
             return self.runtime_named(text, self.source.place(text.span.clone()));
         }
@@ -52,8 +55,8 @@ impl Loader<'_> {
         Runtime::Claude
     }
 
-    pub(super) fn agent_name(&mut self, text: &Text) -> Option<String> {
-        let name = Utf8Path::new(&text.text).file_stem().unwrap_or_default();
+    pub(super) fn agent_name(&mut self, text: &Text, file: &Utf8Path) -> Option<String> {
+        let name = file.file_stem().unwrap_or_default();
         if check::is_plain_name(name) {
             return Some(name.to_owned());
         }
@@ -84,12 +87,18 @@ impl Loader<'_> {
         self.problems.push(Problem::error(Code::Value, message).help(help));
     }
 
-    pub(super) fn model(&mut self, key: Option<&Text>) -> Option<String> {
-        let rule = "letters, digits, `_`, `.`, `@` and `-`";
-        let Some(model) = &self.request.overrides.model else {
-            return self.pattern("model", key, check::is_model, rule);
+    pub(super) fn model(&mut self, key: Option<&Text>, runtime: Runtime) -> Option<String> {
+        let (fits, rule): (fn(&str) -> bool, _) = match runtime {
+            Runtime::Opencode => (
+                check::is_model_of_provider,
+                "`<provider>/<model>` for opencode, of letters, digits, `_`, `.`, `@` and `-`",
+            ),
+            _ => (check::is_model, "letters, digits, `_`, `.`, `@` and `-`"),
         };
-        if !check::is_model(model) {
+        let Some(model) = &self.request.overrides.model else {
+            return self.pattern("model", key, fits, rule);
+        };
+        if !fits(model) {
             self.option("the value of --model is not a model name".into(), &format!("use {rule}"));
         }
         Some(model.clone())

@@ -4,7 +4,9 @@ mod bad;
 mod compose;
 mod config;
 mod overlays;
+mod paths;
 mod providers;
+mod remote;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -78,6 +80,7 @@ impl Fixture {
         Request {
             dir: self.dir.clone(),
             agent: "h".into(),
+            fetched: Fetched::default(),
             forge: self.forge,
             env: Environment(self.env.clone()),
             overrides: self.overrides.clone(),
@@ -116,7 +119,7 @@ fn exposed(map: &BTreeMap<String, Secret>) -> Vec<(&str, &str)> {
 #[test]
 fn the_smallest_harness_has_the_defaults() {
     let f = Fixture::new();
-    let Loaded { harness: h, warnings } = f.good(GOOD);
+    let Loaded { harness: h, warnings, .. } = f.good(GOOD);
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!((h.name.as_str(), h.agent_name.as_str()), ("h", "hello"));
     assert_eq!(h.agent, f.dir.join("agents/hello.md"));
@@ -177,7 +180,7 @@ upload: {ignored: false, exclude: [target, '*.log']}
 fn a_full_harness() {
     let mut f = Fixture::new();
     f.env.insert("OUTSIDE_FILE".into(), f.dir.join("../outside/secret").to_string());
-    let Loaded { harness: h, warnings } = f.good(FULL);
+    let Loaded { harness: h, warnings, .. } = f.good(FULL);
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(h.effort, Some(Effort::Xhigh));
     assert_eq!((h.role.as_deref(), h.slug.as_deref()), (Some("code-fix"), Some("Slug-1")));
@@ -244,7 +247,7 @@ fn null_and_empty_mean_absent() {
                 runner_env: {}\nvalidation_loop:\nbase: ''\nforge: {}\nplugins: []\napi_servers:\nupload: ~\n\
                 timeout_minutes: 0\nsandbox_timeout_seconds: 0\nreadonly_repo:\nopenshell: {profiles: }\n\
                 x-anything: [1]\nsecurity:\n";
-    let Loaded { harness: h, warnings } = f.good(text);
+    let Loaded { harness: h, warnings, .. } = f.good(text);
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!((h.timeout, h.sandbox_timeout), (DEFAULT_TIMEOUT, DEFAULT_SANDBOX_TIMEOUT));
     assert!(h.skills.is_empty() && h.model.is_none() && h.policy.is_none());
@@ -303,7 +306,7 @@ fn the_command_line_wins() {
 fn warnings_do_not_stop_a_run() {
     let f = Fixture::new();
     let loaded = f.good(
-        "agent: agents/hello.md\ndoc: x\nsecurity: {enabled: true}\nwhatever: 1\nskills: [skills/two]\n\
+        "agent: agents/hello.md\ndoc: x\ntrigger: x\nwhatever: 1\nskills: [skills/two]\n\
          runner_env: {A: costs $5, B: $UNSET}\nvalidation_loop: {script: scripts/s.sh, max_iterations: 0, \
          feedback_mode: append}\nproviders: [p, p]\n",
     );
@@ -318,7 +321,7 @@ fn warnings_do_not_stop_a_run() {
     assert_eq!(
         got,
         [
-            (3, "`security`, `feedback_mode` are accepted but not applied by this version"),
+            (3, "`trigger` is accepted but not applied by this version"),
             (4, "`whatever` is not a key of the top level"),
             (5, "the skill `two` has no SKILL.md"),
             (6, "`$5` is not set and expands to nothing"),

@@ -1,11 +1,15 @@
 //! `validation_loop`: the script, the schema, the iterations, the check before everything.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::super::check::{Kind, Named};
+use super::super::directory::harness_file;
 use super::super::expand::expand_shell;
 use super::super::host_files;
-use super::super::model::Validation;
+use super::super::keys::nearest;
+use super::super::model::{FeedbackMode, OnRetry, Validation};
 use super::super::problem::{Problem, Problems};
 use super::super::raw::RawValidation;
 use super::super::reader::{At, Text};
@@ -14,6 +18,8 @@ use super::Loader;
 use crate::error::Code;
 use crate::secrets::Secret;
 
+/// What may become of the repository.
+const ON_RETRY: [(&str, OnRetry); 2] = [("keep", OnRetry::Keep), ("reset", OnRetry::Reset)];
 /// The most iterations of a validation loop.
 const MAX_ITERATIONS: i64 = 100;
 
@@ -39,7 +45,67 @@ impl Loader<'_> {
             None => 1,
         };
         let preflight_check = raw.preflight_check.as_ref().and_then(|text| self.preflight(text));
-        Validation { script, schema, max_iterations, preflight_check }
+        Validation {
+            script,
+            schema,
+            schemas: self.schemas(&raw.schemas),
+            max_iterations,
+            feedback_mode: self.word("feedback_mode", raw.feedback_mode.as_ref(), &FeedbackMode::NAMES),
+            on_retry: self.word("on_retry", raw.on_retry.as_ref(), &ON_RETRY),
+            preflight_check,
+            escalate: raw.escalate.as_ref().and_then(|text| self.escalate(text)),
+        }
+    }
+
+    /// One of several words.
+    fn word<T: Copy + Default>(&mut self, key: &str, text: Option<&Text>, words: &[(&str, T)]) -> T {
+        let Some(text) = text else { return T::default() };
+        if let Some((_, value)) = words.iter().find(|(name, _)| *name == text.text) {
+            return *value;
+        }
+        let help = match nearest(&text.text, words.iter().map(|(name, _)| *name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("write {}", words.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")),
+        };
+        self.error(&text.span, format!("`{key}` cannot be `{}`", text.text.escape_debug()), help);
+        T::default()
+    }
+
+    fn schemas(&mut self, raw: &[(Text, Text)]) -> BTreeMap<String, Utf8PathBuf> {
+        let mut all = BTreeMap::new();
+        for (file, schema) in raw {
+            if !is_output_name(&file.text) {
+                let help = "name a file by its path in the output directory, such as `report.json`";
+                self.error(&file.span, format!("`{}` is not an output file", file.text.escape_debug()), help);
+            }
+            all.extend(
+                self.schema_at("validation_loop.schemas", schema).map(|path| (file.text.clone(), path)),
+            );
+        }
+        all
+    }
+
+    /// The reviewer has to be an agent of the directory, and another one. A reviewer has none itself.
+    fn escalate(&mut self, text: &Text) -> Option<String> {
+        if self.request.overrides.reviewer {
+            return None;
+        }
+        if text.text == self.request.agent {
+            self.error(
+                &text.span,
+                "`escalate` names this agent itself",
+                "name another agent, which reviews the work",
+            );
+            return None;
+        }
+        match harness_file(self.files, &text.text, self.config, self.problems) {
+            Ok(_) => Some(text.text.clone()),
+            Err(error) => {
+                let help = error.help_text();
+                self.error(&text.span, format!("`escalate`: {}", error.message()), help);
+                None
+            }
+        }
     }
 
     /// A shell snippet is expanded only when it holds `${`, so that `$?` and `$1` are the shell's; values are quoted.
@@ -53,7 +119,10 @@ impl Loader<'_> {
     }
 
     fn schema(&mut self, text: &Text) -> Option<Utf8PathBuf> {
-        let key = "validation_loop.schema";
+        self.schema_at("validation_loop.schema", text)
+    }
+
+    fn schema_at(&mut self, key: &str, text: &Text) -> Option<Utf8PathBuf> {
         let path = if text.text.contains("${") {
             let expanded = self.values.expand(text, self.source).accept(self.problems)?;
             let named = Named {
@@ -67,9 +136,16 @@ impl Loader<'_> {
         } else {
             self.path(key, Some(text), Kind::File)?
         };
-        check_schema(&path, self.problems);
+        self.files.read.judged(&path, self.problems, check_schema);
         Some(path)
     }
+}
+
+/// Whether a text is the path of a file below the output directory.
+fn is_output_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.chars().any(char::is_control)
+        && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
 /// Whether a file is a JSON schema that can be used.

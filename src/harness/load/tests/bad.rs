@@ -32,7 +32,47 @@ const BAD: &[(&str, Code, &str, &str)] = &[
     ("agent: agents/hello.md\nmax_iterations: 2\n", Code::YamlKey, "harness/h.yaml:2:1", "`validation_loop`"),
     ("agent: agents/hello.md\nenv: {runer: {}}\n", Code::YamlKey, "harness/h.yaml:2:7", "`runner`?"),
     ("agent: agents/hello.md\nforge: {github: {}}\n", Code::Required, "harness/h.yaml:2:1", "--forge github"),
-    ("agent: agents/hello.md\napi_servers: [{name: a}]\n", Code::Unsupported, "harness/h.yaml:2:1", "server"),
+    (
+        "agent: agents/hello.md\napi_servers: [{name: a}]\n",
+        Code::Required,
+        "harness/h.yaml:2:16",
+        "`script:`",
+    ),
+    (
+        "agent: agents/hello.md\napi_servers: [{name: a, script: none}]\n",
+        Code::FileMissing,
+        "harness/h.yaml:2:33",
+        "",
+    ),
+    (
+        "agent: agents/hello.md\napi_servers: [{name: a, script: agents/hello.md, port: 80}]\n",
+        Code::Value,
+        "harness/h.yaml:2:56",
+        "1024",
+    ),
+    (
+        "agent: agents/hello.md\napi_servers: [{name: a b, script: agents/hello.md}]\n",
+        Code::Value,
+        "harness/h.yaml:2:22",
+        "letters",
+    ),
+    (
+        "agent: agents/hello.md\napi_servers: [{name: a, script: agents/hello.md}, {name: A, script: agents/hello.md}]\n",
+        Code::Value,
+        "harness/h.yaml:2:58",
+        "the same",
+    ),
+    (
+        "agent: agents/hello.md\napi_servers: [{name: a, script: agents/hello.md, bind_address: localhost}]\n",
+        Code::Value,
+        "harness/h.yaml:2:64",
+        "127.0.0.1",
+    ),
+    ("agent: agents/hello.md\nresources: {cpus: 2}\n", Code::YamlKey, "harness/h.yaml:2:13", "`cpu`?"),
+    ("agent: agents/hello.md\nresources: {memory: 4GB}\n", Code::Value, "harness/h.yaml:2:21", "4Gi"),
+    ("agent: agents/hello.md\nlabels: {fullsend-run: x}\n", Code::Value, "harness/h.yaml:2:10", "own"),
+    ("agent: agents/hello.md\nmax_concurrent: -1\n", Code::Value, "harness/h.yaml:2:17", "no limit"),
+    ("agent: agents/hello.md\nttl: soon\n", Code::Value, "harness/h.yaml:2:6", "1h30m"),
     // Types.
     ("agent: [agents/hello.md]\n", Code::YamlType, "harness/h.yaml:1:8", "`agent` is a list, not text"),
     ("agent: agents/hello.md\nskills: skills/one\n", Code::YamlType, "harness/h.yaml:2:9", "not a list"),
@@ -68,12 +108,7 @@ const BAD: &[(&str, Code, &str, &str)] = &[
     ("agent: agents/hello.md\neffort: ultracode\n", Code::Value, "harness/h.yaml:2:9", "xhigh or max"),
     ("agent: agents/hello.md\nimage: a b\n", Code::Value, "harness/h.yaml:2:8", "one word"),
     ("agent: agents/hello.md\nimage: ${IMG}\n", Code::Value, "harness/h.yaml:2:8", "variables"),
-    (
-        "agent: agents/hello.md\nruntime: opencode\n",
-        Code::Value,
-        "harness/h.yaml:2:10",
-        "`claude` or `script`",
-    ),
+    ("agent: agents/hello.md\nruntime: aider\n", Code::Value, "harness/h.yaml:2:10", "opencode"),
     ("agent: agents/hello.md\nrunner_env: {1A: x}\n", Code::Value, "harness/h.yaml:2:14", "variable name"),
     ("agent: agents/hello.md\nrunner_env: {A: \"\\0\"}\n", Code::Value, "harness/h.yaml:2:17", "NUL"),
     (
@@ -82,6 +117,12 @@ const BAD: &[(&str, Code, &str, &str)] = &[
         "harness/h.yaml:2:17",
         "identity",
     ),
+    (
+        "agent: agents/hello.md\nlimits: {max_patch_bytes: -1}\n",
+        Code::Value,
+        "harness/h.yaml:2:27",
+        "negative",
+    ),
     ("agent: agents/hello.md\nupload: {exclude: [../x]}\n", Code::Value, "harness/h.yaml:2:20", "`..`"),
     // Paths.
     ("agent: agents/none.md\n", Code::FileMissing, "harness/h.yaml:1:8", "does not exist"),
@@ -89,7 +130,7 @@ const BAD: &[(&str, Code, &str, &str)] = &[
     ("agent: agents\n", Code::FileType, "harness/h.yaml:1:8", "a directory"),
     ("agent: ../outside/secret\n", Code::PathEscape, "harness/h.yaml:1:8", "leads outside"),
     ("agent: agents/../../outside/secret\n", Code::PathEscape, "harness/h.yaml:1:8", "leads outside"),
-    ("agent: https://x.test/a.md\n", Code::Unsupported, "harness/h.yaml:1:8", "URL"),
+    ("agent: https://x.test/a.md\n", Code::RemoteDenied, "harness/h.yaml:1:8", "prefix"),
     ("agent: \"agents/a\\nb.md\"\n", Code::Value, "harness/h.yaml:1:8", "control character"),
     ("agent: agents/hello.md/x\n", Code::FileMissing, "harness/h.yaml:1:8", "not a directory"),
     (
@@ -278,9 +319,9 @@ const BAD: &[(&str, Code, &str, &str)] = &[
     ),
     (
         "agent: agents/hello.md\nproviders: [https://x/p.yaml]\n",
-        Code::Unsupported,
+        Code::RemoteDenied,
         "harness/h.yaml:2:13",
-        "URL",
+        "config.yaml",
     ),
     (
         "agent: agents/hello.md\nopenshell: {profiles: [profiles]}\n",
@@ -392,4 +433,82 @@ proptest::proptest! {
         f.write("config.yaml", &bytes);
         let _ = f.load(GOOD);
     }
+}
+
+/// Texts that grow in one direction each.
+fn growing(shape: usize, n: usize) -> String {
+    let many = |line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
+    let head = "agent: agents/hello.md\n";
+    match shape {
+        0 => format!("{head}env:\n  sandbox:\n{}", many(&|i| format!("    A{i}: value\n"))),
+        1 => format!("{head}env:\n  sandbox:\n{}", many(&|i| format!("    A{i}: ${{NOPE{i}}}\n"))),
+        2 => format!("{head}{}", many(&|i| format!("unknown_thing_{i}: 1\n"))),
+        3 => format!("{head}skills:\n{}", many(&|i| format!("  - skills/none{i}\n"))),
+        4 => format!("{head}host_files:\n{}", many(&|i| format!("  - {{src: env/a.env, dest: /d/{i}}}\n"))),
+        5 => format!("{head}env: {{sandbox: {{{}}}}}\n", many(&|i| format!("A{i}: \"${{NOPE{i}}}\", "))),
+        6 => format!("{head}required_env: [{}]\n", many(&|i| format!("NOPE{i}, "))),
+        7 => format!("{head}runner_env: {{A: \"{}\"}}\n", "$NOPE ".repeat(n)),
+        8 => format!("{head}forge: {{github: {{skills: [{}]}}}}\n", many(&|i| format!("s{i}, "))),
+        9 => format!("{head}providers: [{}]\n", many(&|i| format!("p{i}, "))),
+        10 => format!("{head}description: \"{}\"\n", "é\\n".repeat(n)),
+        11 => format!("{head}remove: {{skills: [{}]}}\n", many(&|i| format!("p{i}, "))),
+        12 => format!("{head}overlays: [{}]\n", many(&|_| "{when: 'false'}, ".to_owned())),
+        13 => format!("{head}plugins: [{}]\n", many(&|i| format!("p{i}, "))),
+        14 => format!("{head}{}", many(&|_| "same: 1\n".to_owned())),
+        15 => "[".repeat(n),
+        16 => "a: ".repeat(n),
+        17 => format!("{head}x: {}", "'".repeat(n)),
+        _ => format!(
+            "base: other.yaml\nskills: [{}]\nproviders: [{}]\n",
+            many(&|i| format!("s{i}, ")),
+            many(&|i| format!("q{i}, "))
+        ),
+    }
+}
+
+/// Four times the text takes about four times as long, whatever it is made of. What grows with the square would take
+/// sixteen times as long; the allowance is for a busy machine.
+#[test]
+fn the_time_grows_with_the_text() {
+    let mut slow = Vec::new();
+    for shape in 0..=18 {
+        let f = Fixture { forge: Some(Forge::Github), ..Fixture::new() };
+        let base = (0..250).map(|i| format!("t{i}")).collect::<Vec<_>>().join(", ");
+        f.write("harness/other.yaml", format!("agent: agents/hello.md\nskills: [{base}]\n"));
+        let [small, large] = [250, 1000].map(|n| {
+            let text = growing(shape, n);
+            let once = || {
+                let start = std::time::Instant::now();
+                let _ = f.load(&text);
+                start.elapsed()
+            };
+            once().min(once())
+        });
+        if large > small * 10 + Duration::from_secs(1) {
+            slow.push(format!("shape {shape}: {small:?}, then {large:?}"));
+        }
+    }
+    assert!(slow.is_empty(), "{slow:?}");
+}
+
+/// What fuzzing begins with is answered, and so is all that one changed byte makes of it.
+#[test]
+fn the_seeds_of_the_fuzzer_are_answered() {
+    let seeds = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds/harness");
+    let f = Fixture { forge: Some(Forge::Github), ..Fixture::new() };
+    let mut count = 0;
+    for seed in seeds.read_dir_utf8().unwrap() {
+        let bytes = std::fs::read(seed.unwrap().path()).unwrap();
+        for at in (0..bytes.len()).step_by(5) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x15;
+            let mut files = changed.split(|byte| *byte == b'%');
+            let text = files.next().unwrap_or_default();
+            f.write("harness/base.yaml", files.next().unwrap_or_default());
+            f.write("config.yaml", files.next().unwrap_or_default());
+            let _ = f.load(text);
+            count += 1;
+        }
+    }
+    assert!(count > 100);
 }

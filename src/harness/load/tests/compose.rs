@@ -163,7 +163,7 @@ fn maps_merge_key_by_key() {
 }
 
 fn loop_of(h: &Harness) -> (String, String, u32, String) {
-    let Validation { script, schema, max_iterations, preflight_check } = h.validation.clone().unwrap();
+    let Validation { script, schema, max_iterations, preflight_check, .. } = h.validation.clone().unwrap();
     let name = |path: Option<Utf8PathBuf>| path.unwrap().file_name().unwrap().to_owned();
     (name(script), name(schema), max_iterations, preflight_check.unwrap().expose().to_owned())
 }
@@ -311,7 +311,8 @@ fn a_chain_ends_and_does_not_go_round() {
         ("../../outside/secret", Code::PathEscape, "harness/h.yaml:1:7", "leads outside"),
         ("/etc/passwd", Code::PathEscape, "harness/h.yaml:1:7", "leads outside"),
         ("out.yaml", Code::PathEscape, "harness/h.yaml:1:7", "symbolic link"),
-        ("https://x.test/b.yaml#sha256=00", Code::Unsupported, "harness/h.yaml:1:7", "URL"),
+        ("https://x.test/b.yaml#sha256=00", Code::RemoteUrl, "harness/h.yaml:1:7", "digest"),
+        ("https://x.test/b.yaml", Code::RemoteDenied, "harness/h.yaml:1:7", "config.yaml"),
         ("[x]", Code::YamlType, "harness/h.yaml:1:7", "not text"),
         ("broken.yaml", Code::YamlSyntax, "harness/broken.yaml:", ""),
         ("list.yaml", Code::YamlType, "harness/list.yaml:1:1", "not a mapping"),

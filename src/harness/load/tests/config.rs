@@ -60,7 +60,7 @@ fn listing_shows_the_registry_too() {
         got,
         [
             ("extra", Some("extra"), None),
-            ("far", None, Some(Code::Unsupported)),
+            ("far", None, Some(Code::RemoteUrl)),
             ("gone", None, Some(Code::FileMissing)),
             ("off", None, Some(Code::AgentUnknown)),
             ("out", None, Some(Code::PathEscape)),
@@ -86,6 +86,21 @@ fn mistakes_of_the_configuration() {
         ("runtime: cluade\n", Code::Value, "config.yaml:1:10", "`claude`?"),
         ("images: {py: python}\n", Code::Value, "config.yaml:1:14", "full image"),
         ("images: {'a/b': x:1}\n", Code::Value, "config.yaml:1:10", "short name"),
+        ("image_policy: x\n", Code::YamlType, "config.yaml:1:15", "a mapping"),
+        ("image_policy: {digest: requird}\n", Code::Value, "config.yaml:1:24", "`required`?"),
+        ("image_policy: {signature: yes}\n", Code::Value, "config.yaml:1:27", "if-available"),
+        ("image_policy: {signature: required}\n", Code::Required, "config.yaml:1:1", "signers"),
+        ("image_policy: {signer: []}\n", Code::YamlKey, "config.yaml:1:16", "`signers`?"),
+        ("image_policy: {signers: [{identity: a}]}\n", Code::Required, "config.yaml:1:27", "issuer"),
+        ("image_policy: {signers: [{issuer: a}]}\n", Code::Value, "config.yaml:1:27", "identity_regexp"),
+        (
+            "image_policy: {signers: [{identity_regexp: a, issuer: b}]}\n",
+            Code::Value,
+            "config.yaml:1:44",
+            "`^`",
+        ),
+        ("image_policy: {signers: [{key: ../k.pub}]}\n", Code::PathEscape, "config.yaml:1:32", "beside"),
+        ("image_policy: {signers: [{key: k.pub}]}\n", Code::FileMissing, "config.yaml:1:32", "relative"),
         ("allowed_remote_resources: x\n", Code::YamlType, "config.yaml:1:27", "a list"),
     ] {
         let f = fixture(config);
@@ -109,9 +124,9 @@ fn short_names_of_images() {
         assert_eq!(image(&f, whole), whole);
     }
     for (name, code, part) in [
-        ("java", Code::Unsupported, "images: {java:"),
+        ("java", Code::Value, "image_registry: REGISTRY"),
         ("pyhton", Code::Value, "`python`?"),
-        ("zzz", Code::Value, "mine, python, golang, java, node, python"),
+        ("zzz", Code::Value, "mine, python, golang, java, node, python, sandbox"),
     ] {
         let problems = f.bad(format!("{GOOD}image: {name}\n"));
         assert_eq!((problems[0].0, problems[0].1.as_str()), (code, "harness/h.yaml:2:8"), "{name}");
@@ -119,6 +134,42 @@ fn short_names_of_images() {
     }
     f.overrides.image = Some("mine".into());
     assert_eq!(image(&f, "zzz"), "mine:2");
+}
+
+#[test]
+fn built_in_images_are_in_the_registry_that_is_named() {
+    let f = fixture("image_registry: registry.test:5000/team/\nimages: {node: mine:2}\n");
+    let image = |f: &Fixture, name: &str| f.good(&format!("{GOOD}image: {name}\n")).harness.image.unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(image(&f, "python"), format!("registry.test:5000/team/fullsend-python:{version}"));
+    assert_eq!(image(&f, "sandbox"), format!("registry.test:5000/team/fullsend-sandbox:{version}"));
+    assert_eq!(image(&f, "node"), "mine:2");
+    let f = fixture("image_registry: registry.test\nimage_tag: nightly\n");
+    assert_eq!(image(&f, "java"), "registry.test/fullsend-java:nightly");
+    for bad in ["image_registry: a b", "image_registry: x@sha256:00", "image_tag: a/b"] {
+        let problems = fixture(&format!("{bad}\n")).bad(GOOD);
+        assert_eq!(problems[0].0, Code::Value, "{bad}");
+    }
+}
+
+#[test]
+fn limits_of_the_configuration_are_for_harnesses_that_say_nothing() {
+    let f = fixture("defaults: {ttl: 2h, labels: {team: core, cost: a}, resources: {cpu: 2, memory: 4Gi}}\n");
+    let plain = f.good(GOOD).harness;
+    assert_eq!((plain.ttl.unwrap().as_secs(), plain.resources.cpu.as_deref()), (7200, Some("2")));
+    let own = f.good(&format!(
+        "{GOOD}ttl: 1h\nlabels: {{cost: b}}\nresources: {{cpu: 500m, gpu: true}}\nmax_concurrent: 3\n"
+    ));
+    let own = own.harness;
+    assert_eq!((own.ttl.unwrap().as_secs(), own.max_concurrent), (3600, Some(3)));
+    assert_eq!(
+        own.labels.into_iter().collect::<Vec<_>>(),
+        [("cost".to_owned(), "b".to_owned()), ("team".to_owned(), "core".to_owned())]
+    );
+    assert_eq!((own.resources.cpu.as_deref(), own.resources.memory.as_deref()), (Some("500m"), Some("4Gi")));
+    for bad in ["{ttl: x}", "{labels: {keep: x}}", "{resources: {cpu: x}}"] {
+        assert_eq!(fixture(&format!("defaults: {bad}\n")).bad(GOOD)[0].0, Code::Value, "{bad}");
+    }
 }
 
 #[test]
@@ -174,7 +225,7 @@ fn plugins_are_paths_or_have_an_environment() {
         ("plugins/cache", Code::Value, "usable name"),
         ("plugins/a b", Code::Value, "usable name"),
         ("npm:thing", Code::Unsupported, "fetch"),
-        ("https://x.test/p", Code::Unsupported, "URL"),
+        ("https://x.test/p", Code::RemoteDenied, "config.yaml"),
         ("{env: {A: b}}", Code::Required, "`path`"),
         ("{path: plugins/a, evn: {A: b}}", Code::YamlKey, "`env`?"),
         ("{path: plugins/a, env: {a: b}}", Code::Value, "upper-case"),
@@ -202,7 +253,7 @@ fn overrides_of_skills_are_checked() {
         ("{/x: env/a.env}", Code::Value, "relative"),
         ("{a: env/none}", Code::FileMissing, "does not exist"),
         ("{a: ../../outside/secret}", Code::PathEscape, "leads outside"),
-        ("{a: https://x.test/a}", Code::Unsupported, "URL"),
+        ("{a: https://x.test/a}", Code::RemoteDenied, "config.yaml"),
         ("{docs: env/a.env}", Code::Value, "one by one"),
         ("{a: [x]}", Code::YamlType, "the path of a file"),
         ("[a]", Code::YamlType, "a mapping"),
@@ -221,19 +272,23 @@ fn keys_without_an_effect_have_a_type_all_the_same() {
         ("doc: [a]", "text"),
         ("security: true", "a mapping"),
         ("trigger: {a: b}", "text"),
-        ("allowed_remote_resources: x", "a list of texts"),
-        ("allowed_remote_resources: [[x]]", "a list of texts"),
+        ("allowed_remote_resources: x", "not a list"),
+        ("allowed_remote_resources: [[x]]", "not text"),
         ("allow_runtime_fetch: 'yes'", "`true` or `false`"),
         ("max_runtime_fetches: many", "a whole number"),
         ("privilege_levels: [a]", "a mapping"),
         ("workflow: a", "a mapping"),
+        ("plugins: [{path: plugins/x, pi: {args: x}}]", "a list of texts"),
+        ("security: {sandbox_hooks: {tirith: {enabled: 'no'}}}", "`true` or `false`"),
+        ("security: {sandbox_hooks: {ssrf_egress_allowlist: {a: b}}}", "text, or a list of texts"),
+        ("security: {host_scanners: {llm_guard: {threshold: high}}}", "a number"),
         ("validation_loop: {script: scripts/s.sh, feedback_mode: [a]}", "text"),
     ] {
         let problems = f.bad(format!("{GOOD}{text}\n"));
         let (_, _, problem) = problems.iter().find(|(code, ..)| *code == Code::YamlType).expect(text);
         assert!(problem.message.contains(wanted), "{text}: {}", problem.message);
     }
-    let all = "doc: d\nsecurity: {enabled: true, fail_mode: open}\ntrigger: event.x == 1\nallowed_remote_resources: [a]\n\
+    let all = "doc: d\nsecurity: {enabled: true, fail_mode: open}\ntrigger: event.x == 1\n\
                allow_runtime_fetch: true\nmax_runtime_fetches: 3\nprivilege_levels: {run: x}\nworkflow: {source: .}\n";
     let warnings = f.good(&format!("{GOOD}{all}")).warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -242,4 +297,46 @@ fn keys_without_an_effect_have_a_type_all_the_same() {
         "{}",
         warnings[0].message
     );
+}
+
+/// What has no effect is looked at to its last value all the same, so that it means the same where it has one.
+#[test]
+fn keys_without_an_effect_are_checked_to_their_last_value() {
+    let f = Fixture::new();
+    for (text, code, part) in [
+        ("security: {fail_mode: close}", Code::Value, "`close` is not a fail mode"),
+        (
+            "security: {sandbox_hooks: {ssrf_egress_allowlist: 'a.test:443, b c'}}",
+            Code::Value,
+            "`b c` is no host",
+        ),
+        ("security: {enable: true}", Code::YamlKey, "`enable` is not a key of `security`"),
+        (
+            "security: {escalation: {on_critical: stop}}",
+            Code::Value,
+            "`stop` is not a value of `on_critical`",
+        ),
+        (
+            "security: {host_scanners: {llm_guard: {threshold: 2}}}",
+            Code::Value,
+            "`threshold` is out of range",
+        ),
+        (
+            "security: {sandbox_hooks: {tirith: {fail_on: low}}}",
+            Code::Value,
+            "`low` is not a value of `fail_on`",
+        ),
+        ("allowed_remote_resources: ['http://x/']", Code::RemoteUrl, "is no prefix of URLs"),
+        ("max_runtime_fetches: 1001", Code::Value, "`max_runtime_fetches` is out of range"),
+        ("workflow: {name: x}", Code::Required, "`source` is missing in `workflow`"),
+        ("workflow: {source: ., args: \"a\\nb\"}", Code::Value, "`args` is not a text of one line"),
+        ("privilege_levels: {run: [x]}", Code::YamlType, "`run` is a list, not text"),
+    ] {
+        let mut problems = f.bad(format!("{GOOD}{text}\n"));
+        problems.retain(|(_, _, problem)| problem.severity == Severity::Error);
+        assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+        let (found, place, problem) = &problems[0];
+        assert!(*found == code && problem.message.contains(part), "{text}: {problem:?}");
+        assert!(place.starts_with("harness/h.yaml:2:"), "{text}: {place}");
+    }
 }
