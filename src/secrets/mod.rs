@@ -1,8 +1,11 @@
 //! Values that must not be shown: the [`Secret`] type and the redactor that knows this run's values.
 
+mod canary;
+mod judge;
 mod redact;
 mod secret;
 
+pub use judge::{is_credential, is_secret_name, looks_made, of_file, of_variable, within};
 pub use redact::{MIN_LEN, Redactor, Registry, Searcher};
 pub(crate) use secret::MASK;
 pub use secret::Secret;

@@ -1,21 +1,22 @@
 //! Searching a stream without changing it.
 
-use super::Registry;
+use super::{Registry, known};
 
 /// Looks for secret values in a stream, also where line breaks cut them: `base64` wraps its output at 76
-/// columns (RFC 2045). Bytes are seen in any pieces.
+/// columns (RFC 2045); in a JSON string the breaks are escaped. Bytes are seen in any pieces.
 #[derive(Debug)]
 pub struct Searcher {
     registry: Registry,
     tail: Vec<u8>,
     joined: Vec<u8>,
+    slashes: usize,
     found: bool,
 }
 
 impl Searcher {
     /// A searcher of one stream.
     pub fn new(registry: &Registry) -> Self {
-        Self { registry: registry.clone(), tail: Vec::new(), joined: Vec::new(), found: false }
+        Self { registry: registry.clone(), tail: Vec::new(), joined: Vec::new(), slashes: 0, found: false }
     }
 
     /// Takes the next bytes. Whether a value has been seen so far.
@@ -25,7 +26,7 @@ impl Searcher {
             return self.found;
         }
         self.tail.extend_from_slice(bytes);
-        self.joined.extend(bytes.iter().filter(|b| !matches!(b, b'\n' | b'\r')));
+        self.slashes = known::fold_onto(self.slashes, bytes, &mut self.joined);
         self.found = self.registry.is_in(&self.tail) || self.registry.is_in(&self.joined);
         for held in [&mut self.tail, &mut self.joined] {
             let decided = held.len().saturating_sub(keep);
