@@ -17,7 +17,9 @@ pub(super) fn tree(top: &Path, manifest: &Manifest, to: &Path) -> Result<()> {
     for Entry { path, kind, mode, .. } in &manifest.entries {
         copier.one(top, to, path, kind, *mode).map_err(|e| failed(&e))?;
     }
-    for left in manifest.left_out.iter().filter(|l| matches!(l.why, Why::Ignored | Why::Excluded)) {
+    for left in
+        manifest.left_out.iter().filter(|l| matches!(l.why, Why::Ignored | Why::Excluded | Why::AgentConfig))
+    {
         for entry in walkdir::WalkDir::new(top.join(names::as_path(&left.path))).follow_links(false) {
             let Ok(entry) = entry else { continue };
             let Ok(path) = entry.path().strip_prefix(top) else { continue };

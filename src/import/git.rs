@@ -26,6 +26,9 @@ const NEUTRAL: &[&str] = &[
     "core.fsmonitor=false",
     "core.pager=cat",
     "core.editor=false",
+    "sequence.editor=false",
+    "log.showSignature=false",
+    "push.gpgSign=false",
     "core.askPass=",
     "core.sshCommand=false",
     "core.gitProxy=none",
@@ -49,6 +52,63 @@ const NEUTRAL: &[&str] = &[
     "maintenance.auto=false",
     "advice.graftFileDeprecated=false",
 ];
+
+/// Settings whose value is a command, as git 2.47 documents them (git-config(1)); `*` stands for a name. Those that
+/// [`NEUTRAL`] does not set belong to commands, or to options of commands, that this program never uses on a
+/// repository with files: nothing here checks out, adds content, merges, or shows a difference of files.
+pub(super) const COMMANDS: &[&str] = &[
+    "alias.*",
+    "browser.*.cmd",
+    "core.alternaterefscommand",
+    "core.askpass",
+    "core.editor",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.pager",
+    "core.sshcommand",
+    "credential.helper",
+    "credential.*.helper",
+    "diff.external",
+    "diff.*.command",
+    "diff.*.textconv",
+    "difftool.*.cmd",
+    "filter.*.clean",
+    "filter.*.process",
+    "filter.*.smudge",
+    "gc.recentobjectshook",
+    "gpg.program",
+    "gpg.*.program",
+    "gpg.ssh.defaultkeycommand",
+    "hook.*.command",
+    "imap.tunnel",
+    "interactive.difffilter",
+    "man.*.cmd",
+    "merge.*.driver",
+    "mergetool.*.cmd",
+    "pager.*",
+    "remote.*.receivepack",
+    "remote.*.uploadpack",
+    "sendemail.cccmd",
+    "sendemail.sendmailcmd",
+    "sendemail.tocmd",
+    "sequence.editor",
+    "submodule.*.update",
+    "tar.*.command",
+    "trailer.*.cmd",
+    "trailer.*.command",
+    "uploadpack.packobjectshook",
+];
+
+/// Whether the value of a setting is a command. Section and variable in `key` are lower case, as git prints them.
+pub(super) fn is_command(key: &[u8]) -> bool {
+    let Ok(key) = std::str::from_utf8(key) else { return false };
+    COMMANDS.iter().any(|known| match known.split_once('*') {
+        Some((head, tail)) => {
+            key.len() > head.len() + tail.len() && key.starts_with(head) && key.ends_with(tail)
+        }
+        None => *known == key,
+    })
+}
 
 /// A git that obeys nobody: `git_dir` is stated, so that nothing is discovered; `cwd` is its directory.
 pub fn neutral(label: &str, git_dir: &Path, cwd: &Path) -> Command {
@@ -126,6 +186,30 @@ mod tests {
         assert!(Path::new(&argv[0]).ends_with("git"));
         assert!(argv.contains(&"core.hooksPath=/dev/null".to_owned()));
         assert_eq!(argv.last().unwrap(), "--git-dir=/r/.git");
+    }
+
+    #[test]
+    fn settings_that_run_programs_are_known() {
+        for yes in [
+            "filter.lfs.clean",
+            "diff.a.b.textconv",
+            "alias.st",
+            "core.sshcommand",
+            "credential.https://h/.helper",
+        ] {
+            assert!(is_command(yes.as_bytes()), "{yes}");
+        }
+        for no in ["filter.lfs.required", "core.filemode", "alias.", "diff.renames"] {
+            assert!(!is_command(no.as_bytes()), "{no}");
+        }
+        // Every one of a fixed name is one that git knows; a typing error would switch a check off.
+        let known = std::process::Command::new("git").args(["help", "--config"]).output().unwrap();
+        let known = String::from_utf8(known.stdout).unwrap().to_lowercase();
+        // Of later releases than the oldest that is in use, and of the mail commands that may not be installed.
+        let later = ["gc.recentobjectshook", "sendemail.sendmailcmd"];
+        for name in COMMANDS.iter().filter(|n| !n.contains('*') && !later.contains(n)) {
+            assert!(known.lines().any(|line| line == *name), "{name}");
+        }
     }
 
     #[tokio::test]

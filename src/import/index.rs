@@ -4,15 +4,25 @@
 //! skip-worktree, forged times), name a program-run extension, or hide entries; the text has modes, objects
 //! and paths only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::limits::{Limits, Refusals};
 use crate::error::Result;
 use crate::plan::repo::{Manifest, ObjectFormat, Oid, names};
 
 /// The command that prints the text in the sandbox, to be run in the repository. Without the monitor, which would
-/// be a program of the agent that runs after its end and may write into the tree.
-pub const LS_FILES: &str = "git -c core.fsmonitor=false ls-files -s -z --full-name";
+/// be a program of the agent that runs after its end and may write into the tree; for the same reason nothing here
+/// compares files. A pipe in place of `.git/HEAD` or the index would block git until the deadline of collecting, so it
+/// has one of its own where the image has `timeout`.
+///
+/// An entry of `git add -N` looks like an empty file that was staged. Where there is such an entry, a second part
+/// lists what is really staged, between `:` and `.`.
+pub const LS_FILES: &str = "{ t=$(command -v timeout > /dev/null && echo timeout 60 || :); \
+    $t git -c core.fsmonitor=false ls-files -s -z --full-name && \
+    if $t git -c core.fsmonitor=false ls-files -s | grep -Eq \
+    \" (e69de29bb2d1d6434b8b29ae775ad8c2e48c5391|473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813) 0\"; \
+    then printf \":\\0\"; $t git -c core.fsmonitor=false diff-index -z --cached --ita-invisible-in-index \
+    --diff-filter=A --no-renames --no-ext-diff \"$(git hash-object -t tree /dev/null)\" && printf \".\\0\" || :; fi; }";
 
 /// The mode of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +65,8 @@ pub struct Index {
     pub entries: BTreeMap<Vec<u8>, (Mode, Oid)>,
     /// Paths in conflict; they stay as they are on the host.
     pub unmerged: Vec<Vec<u8>>,
+    /// Paths that are to be added and have no content yet (`git add -N`).
+    pub intended: BTreeSet<Vec<u8>>,
 }
 
 impl Index {
@@ -69,13 +81,17 @@ impl Index {
             refusals.say("the index from the sandbox is too large");
             return refusals.finish().map(|()| index);
         }
-        let records = match text.strip_suffix(b"\0") {
+        let mut records: Vec<&[u8]> = match text.strip_suffix(b"\0") {
             Some(rest) => rest.split(|b| *b == 0).collect(),
             None if text.is_empty() => Vec::new(),
             None => {
                 refusals.say("the index from the sandbox is cut off");
                 Vec::new()
             }
+        };
+        let really = match records.iter().position(|r| *r == b":") {
+            Some(at) => records.split_off(at),
+            None => Vec::new(),
         };
         for record in records {
             match parse_record(record, format) {
@@ -92,12 +108,27 @@ impl Index {
                 Err((path, why)) => refusals.add(path, why),
             }
         }
+        // Without its end the second part says nothing.
+        if let [_, listed @ .., b"."] = really.as_slice() {
+            index.set_intended(listed, format);
+        }
         refusals.finish().map(|()| index)
     }
 
-    /// Whether git tracks `path` as a symbolic link.
-    pub fn tracks_link(&self, path: &[u8]) -> bool {
-        self.entries.get(path).is_some_and(|(mode, _)| *mode == Mode::Link)
+    /// Takes the entries with no content that `listed` (`git diff-index -z`: a line, a path) lacks for intended.
+    fn set_intended(&mut self, listed: &[&[u8]], format: ObjectFormat) {
+        let real: BTreeSet<&[u8]> = listed.chunks_exact(2).map(|pair| pair[1]).collect();
+        let empty = format.empty_blob();
+        let intended = |path: &[u8], oid: &Oid| *oid == empty && !real.contains(path);
+        let found = self.entries.iter().filter(|(path, (_, oid))| intended(path, oid));
+        self.intended = found.map(|(path, _)| path.clone()).collect();
+        self.entries.retain(|path, _| !self.intended.contains(path));
+    }
+
+    /// Whether an entry may be one of `git add -N`.
+    pub(super) fn has_empty(&self, format: ObjectFormat) -> bool {
+        let empty = format.empty_blob();
+        self.entries.values().any(|(_, oid)| *oid == empty)
     }
 }
 
@@ -139,6 +170,8 @@ pub struct IndexUpdate {
     pub set: BTreeMap<Vec<u8>, (Mode, Oid)>,
     /// Entries that go.
     pub remove: Vec<Vec<u8>>,
+    /// Paths for `git add -N`.
+    pub intend: Vec<Vec<u8>>,
 }
 
 impl IndexUpdate {
@@ -152,15 +185,24 @@ impl IndexUpdate {
             host.entries.get(*path) != Some(*entry) && !untouchable(path)
         };
         let gone = |path: &&Vec<u8>| !sandbox.entries.contains_key(*path) && !untouchable(path);
+        let dropped = |path: &&Vec<u8>| gone(path) && !sandbox.intended.contains(*path);
+        let intend = |path: &&Vec<u8>| !host.intended.contains(*path) && !untouchable(path);
         Self {
             set: sandbox.entries.iter().filter(changed).map(|(p, e)| (p.clone(), e.clone())).collect(),
-            remove: host.entries.keys().filter(gone).cloned().collect(),
+            remove: host
+                .entries
+                .keys()
+                .filter(gone)
+                .chain(host.intended.iter().filter(dropped))
+                .cloned()
+                .collect(),
+            intend: sandbox.intended.iter().filter(intend).cloned().collect(),
         }
     }
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.remove.is_empty()
+        self.set.is_empty() && self.remove.is_empty() && self.intend.is_empty()
     }
 
     /// The input of `git update-index -z --index-info`: removals first, so that a file can make room for a
@@ -220,8 +262,27 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(index.entries.len(), 2);
-        assert!(index.tracks_link(b"l\nx") && !index.tracks_link(b"a b"));
+        assert_eq!(index.entries[&b"l\nx"[..]].0, Mode::Link);
         assert_eq!(index.unmerged, [b"c"]);
+    }
+
+    #[test]
+    fn an_intention_to_add_is_told_from_an_empty_file() {
+        let empty = ObjectFormat::Sha1.empty_blob();
+        let line = |path: &str| format!("100644 {empty} 0\t{path}");
+        let head = format!(":000000 100644 {} {empty} A", "0".repeat(40));
+        let mut lines = vec![line("empty"), line("intended"), ":".to_owned(), head, "empty".to_owned()];
+        assert!(parse(&lines).unwrap().intended.is_empty(), "a part that is cut off says nothing");
+        lines.push(".".to_owned());
+        let index = parse(&lines).unwrap();
+        assert_eq!(index.intended.iter().collect::<Vec<_>>(), [b"intended"]);
+        assert_eq!(index.entries.keys().collect::<Vec<_>>(), [b"empty"]);
+        let host = parse(&[line("intended")]).unwrap();
+        let update = IndexUpdate::between(&host, &index, &manifest());
+        assert_eq!((update.remove, update.intend), (vec![b"intended".to_vec()], vec![b"intended".to_vec()]));
+        assert!(IndexUpdate::between(&index, &index, &manifest()).is_empty());
+        let update = IndexUpdate::between(&index, &Index::default(), &manifest());
+        assert_eq!(update.remove, [b"empty".to_vec(), b"intended".to_vec()]);
     }
 
     #[test]

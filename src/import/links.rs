@@ -7,9 +7,6 @@ use crate::plan::repo::names;
 /// Why a link does not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Git does not track it.
-    #[error("git does not track it")]
-    Untracked,
     /// Its target is absolute.
     #[error("its target is absolute")]
     Absolute,
@@ -36,15 +33,10 @@ const MOST_HOPS: usize = 40;
 /// Decides about every link of a change. `all` has every link of the resulting tree, old and new.
 ///
 /// Returns the links that come back, and the others with the reason.
-pub fn decide(
-    changed: &Links,
-    all: &Links,
-    tracked: impl Fn(&[u8]) -> bool,
-) -> (Links, BTreeMap<Vec<u8>, Refused>) {
+pub fn decide(changed: &Links, all: &Links) -> (Links, BTreeMap<Vec<u8>, Refused>) {
     let (mut good, mut refused) = (BTreeMap::new(), BTreeMap::new());
     for (path, target) in changed {
-        let verdict = if tracked(path) { check(path, target, all) } else { Err(Refused::Untracked) };
-        match verdict {
+        match check(path, target, all) {
             Ok(()) => drop(good.insert(path.clone(), target.clone())),
             Err(why) => drop(refused.insert(path.clone(), why)),
         }
@@ -122,7 +114,7 @@ mod tests {
             ("via", "dir link/a"),
             ("trail", "docs/"),
         ]);
-        let (good, refused) = decide(&all, &all, |_| true);
+        let (good, refused) = decide(&all, &all);
         assert_eq!((good.len(), refused.len()), (all.len(), 0), "{refused:?}");
     }
 
@@ -143,7 +135,7 @@ mod tests {
             (".gitmodules", "x"),
             ("self", "self"),
         ]);
-        let (good, refused) = decide(&all, &all, |_| true);
+        let (good, refused) = decide(&all, &all);
         assert_eq!(good.keys().collect::<Vec<_>>(), [b"sub/link"]);
         let why = |p: &str| refused[p.as_bytes()];
         assert_eq!(why("abs"), Refused::Absolute);
@@ -152,8 +144,6 @@ mod tests {
         assert_eq!(why("git"), Refused::Git);
         assert_eq!(why("l1"), Refused::Loop);
         assert_eq!(why(".gitmodules"), Refused::Name);
-        let (_, refused) = decide(&links(&[("a", "b")]), &links(&[]), |_| false);
-        assert_eq!(refused[&b"a"[..]], Refused::Untracked);
     }
 
     proptest! {
@@ -171,7 +161,7 @@ mod tests {
             for (p, t) in &all {
                 std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(t), top.join(names::as_path(p))).unwrap();
             }
-            let (good, _) = decide(&all, &all, |_| true);
+            let (good, _) = decide(&all, &all);
             for p in good.keys() {
                 if let Ok(real) = top.join(names::as_path(p)).canonicalize() {
                     prop_assert!(real.starts_with(&top), "{:?} {:?}", all, real);

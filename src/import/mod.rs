@@ -18,9 +18,13 @@ pub mod links;
 pub mod listing;
 
 mod apply;
+mod change_limits;
+mod change_list;
 mod copy;
 mod delta;
 mod dotgit;
+mod filters;
+mod index_links;
 mod ops;
 mod outcome;
 mod quarantine;
@@ -28,6 +32,7 @@ mod refs;
 mod report;
 mod search;
 mod staged;
+mod steer;
 mod tree;
 
 #[cfg(test)]
@@ -40,5 +45,7 @@ pub use limits::Limits;
 pub use listing::Listing;
 pub use ops::{Change, ChangeKind};
 pub use outcome::Import;
+#[cfg(test)]
+pub(crate) use quarantine::alternate_line;
 pub use refs::{RefChange, RefUpdate};
 pub use staged::{StageInput, Staged, StagedTree, place, stage};

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::apply::{Applied, apply};
+use super::change_list;
 use super::ops::Change;
 use super::staged::Staged;
 use crate::error::Result;
+use crate::harness::ChangeLimits;
 use crate::plan::repo::{HostRepo, Manifest};
 
 /// The staged result of an iteration, ready to be applied or left.
@@ -62,11 +64,33 @@ impl Import {
         }
     }
 
-    /// Writes the changes as a patch.
-    pub async fn write_patch(&self, path: &Path, repo: &HostRepo) -> Result<()> {
+    /// Writes the change into a directory: `changes.patch` for people and git, `changes.json` for programs. A change
+    /// of nothing is written too. Returns the size of the patch in bytes.
+    pub async fn write_changes(&self, dir: &Path, repo: &HostRepo) -> Result<u64> {
+        let (patch, list) = (dir.join("changes.patch"), dir.join("changes.json"));
         match &self.staged {
-            Staged::Unchanged { .. } => Ok(()),
-            Staged::Tree(tree) => tree.write_patch(path, repo, &self.manifest).await,
+            Staged::Tree(tree) if tree.has_changes() => {
+                tree.write_patch(&patch, repo, &self.manifest).await?;
+                fs_err::write(list, tree.change_list(repo, &self.manifest)?)?;
+            }
+            _ => {
+                fs_err::write(&patch, b"")?;
+                fs_err::write(list, change_list::nothing()?)?;
+            }
+        }
+        Ok(fs_err::metadata(patch)?.len())
+    }
+
+    /// Judges the change by the limits of the harness; `patch_bytes` is the size of the patch.
+    ///
+    /// # Errors
+    /// [`crate::Code::ImportBlocked`] with everything that is past a limit.
+    pub async fn check_limits(&self, limits: &ChangeLimits, patch_bytes: u64, repo: &HostRepo) -> Result<()> {
+        match &self.staged {
+            Staged::Tree(tree) if tree.has_changes() && !limits.is_default() => {
+                tree.check_limits(limits, patch_bytes, repo, &self.manifest).await
+            }
+            _ => Ok(()),
         }
     }
 

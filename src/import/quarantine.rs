@@ -46,9 +46,9 @@ impl Quarantine {
     ) -> Result<Self> {
         init(dir, repo.object_format)?;
         let write = |name: &str, text: &[u8]| fs_err::write(dir.join(name), text).map_err(|e| io(&e));
-        write("objects/info/alternates", &alternate(&repo.git_dir.join("objects")))?;
+        write("objects/info/alternates", &alternates(repo))?;
         if repo.shallow {
-            fs_err::copy(repo.git_dir.join("shallow"), dir.join("shallow")).map_err(|e| io(&e))?;
+            fs_err::copy(repo.common_dir.join("shallow"), dir.join("shallow")).map_err(|e| io(&e))?;
         }
         let mut packs = Vec::new();
         for path in incoming.files.keys() {
@@ -89,9 +89,19 @@ impl Quarantine {
         Ok(Self { dir: dir.to_owned(), refs: wanted })
     }
 
+    /// The repository itself.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The objects that everything else is reached from.
     pub(super) fn tips(&self) -> impl Iterator<Item = &Oid> {
         self.refs.iter().map(|(_, oid)| oid)
+    }
+
+    /// The commits and tags among them.
+    pub(super) fn commits(&self) -> impl Iterator<Item = &Oid> {
+        self.refs.iter().filter(|(name, _)| name != INDEX_REF).map(|(_, oid)| oid)
     }
 
     /// Brings the objects into another repository, checked. No ref is written there.
@@ -108,7 +118,7 @@ impl Quarantine {
         command = command.args(["-c", "protocol.file.allow=always", "fetch", "--quiet", "--no-tags"]);
         let command = command
             .args(["--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-prune"])
-            .args(["--no-show-forced-updates", "--stdin"])
+            .args(["--no-show-forced-updates", "--upload-pack=git-upload-pack", "--stdin"])
             .arg(&self.dir)
             .stdin(Stdin::Bytes(refspecs));
         let output = command.output().await?;
@@ -181,9 +191,15 @@ pub(super) fn format_config(format: ObjectFormat, bare: bool) -> String {
     }
 }
 
+/// The text of `objects/info/alternates` that lends every object of the host. What the host borrows is named too:
+/// git follows alternates of alternates only so far.
+pub(super) fn alternates(repo: &HostRepo) -> Vec<u8> {
+    repo.stores.iter().flat_map(|store| alternate_line(names::as_bytes(store))).collect()
+}
+
 /// A line of `objects/info/alternates`; git reads it in C quotes when it begins with one.
-pub(super) fn alternate(objects: &Path) -> Vec<u8> {
-    let mut out = super::report::c_quoted(names::as_bytes(objects));
+pub(crate) fn alternate_line(objects: &[u8]) -> Vec<u8> {
+    let mut out = super::report::c_quoted(objects);
     out.push(b'\n');
     out
 }
@@ -191,7 +207,7 @@ pub(super) fn alternate(objects: &Path) -> Vec<u8> {
 /// A tree with the staged entries that differ from the host's. `git write-tree` fails when one is missing.
 async fn staged_tree(dir: &Path, format: ObjectFormat, index: &IndexUpdate) -> Result<Oid> {
     let file = dir.join("fullsend-index");
-    let entries = super::index::Index { entries: index.set.clone(), unmerged: Vec::new() };
+    let entries = super::index::Index { entries: index.set.clone(), ..super::index::Index::default() };
     let command = git::neutral("git update-index", dir, dir)
         .env("GIT_INDEX_FILE", &file)
         .args(["-c", "core.bare=false", "update-index", "-z", "--index-info"])

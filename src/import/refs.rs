@@ -84,6 +84,12 @@ pub(super) fn read(
             _ => refusals.add(path, "a ref without an object name"),
         }
     }
+    let gone: Vec<&[u8]> =
+        repo.refs.refs.keys().filter(|n| comes_back(n) && !now.contains_key(*n)).map(Vec::as_slice).collect();
+    if !gone.is_empty() {
+        let list = names::shown_list(gone).replace('\n', ", ");
+        notes.push(format!("the agent deleted branches or tags; they stay: {list}"));
+    }
     let mut update = RefUpdate::default();
     for (name, new) in now.iter().filter(|(n, _)| comes_back(n)) {
         let old = repo.refs.refs.get(name);

@@ -12,7 +12,7 @@ use super::ops::Ops;
 use super::quarantine;
 use crate::error::{Code, Error, Result};
 use crate::plan::repo::{HostRepo, Kind, Manifest, names};
-use crate::process::Stdin;
+use crate::process::{Stdin, scale};
 
 /// `bytes` in the C quotes that git reads and writes.
 pub(super) fn c_quoted(bytes: &[u8]) -> Vec<u8> {
@@ -62,6 +62,10 @@ pub(super) async fn patch(
         .args(["refs/heads/old", "refs/heads/new"])
         .deadline(git::LONG);
     git::run(command).await?;
+    if !path.is_file() {
+        return Err(Error::new(Code::GitFailed, "git diff ended well and wrote no patch")
+            .help("look at the git of this machine: another program of that name may be first on PATH"));
+    }
     let _ = fs_err::remove_dir_all(scratch);
     Ok(())
 }
@@ -91,7 +95,7 @@ async fn feed(
         }
         text
     });
-    let work = async {
+    let work = async move {
         pipe.write_all(&commit("old", None)).await?;
         let before = ops.writes.keys().chain(ops.links.keys()).map(Vec::as_slice);
         for path in before.chain(ops.removed()).chain(ops.modes().map(|(p, _)| p)) {
@@ -117,12 +121,15 @@ async fn feed(
         pipe.write_all(b"done\n").await?;
         pipe.shutdown().await
     };
-    let written: std::io::Result<()> = work.await;
-    drop(pipe);
-    let status = tokio::time::timeout(git::LONG, child.wait())
+    // Both under one deadline: a git that does not read blocks the writing.
+    let all = async {
+        let written: std::io::Result<()> = work.await;
+        (written, child.wait().await)
+    };
+    let (written, status) = tokio::time::timeout(scale::limit(git::LONG), all)
         .await
-        .map_err(|_| Error::new(Code::GitFailed, "git fast-import did not end"))?
-        .map_err(|e| failed(&e))?;
+        .map_err(|_| Error::new(Code::GitFailed, "git fast-import did not end"))?;
+    let status = status.map_err(|e| failed(&e))?;
     let stderr = drain.await.unwrap_or_default();
     if !status.success() {
         let stderr = String::from_utf8_lossy(&stderr).into_owned();

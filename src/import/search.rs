@@ -36,7 +36,7 @@ pub(super) fn working_tree<'a>(
     secrets: &Registry,
 ) -> Result<()> {
     let mut findings = Findings::default();
-    if secrets.is_empty() {
+    if secrets.values().is_empty() {
         return Ok(());
     }
     for path in files {
@@ -51,6 +51,25 @@ pub(super) fn working_tree<'a>(
         }
     }
     findings.finish()
+}
+
+/// The secrets without those that stand in files which git tracks in the host's checkout: whoever may read the
+/// repository knows them. A file that git ignores says nothing of the kind.
+pub(super) async fn untracked(repo: &HostRepo, secrets: &Registry) -> Result<Registry> {
+    let command = git::neutral("git ls-files", &repo.git_dir, &repo.top).args(["ls-files", "-z"]);
+    let list = git::run(command).await?;
+    let mut left: Vec<_> = secrets.values().iter().map(|v| (v.clone(), Registry::new([v]))).collect();
+    for path in list.split(|b| *b == 0).filter(|p| !p.is_empty()) {
+        let file = repo.top.join(names::as_path(path));
+        if !std::fs::symlink_metadata(&file).is_ok_and(|m| m.is_file()) {
+            continue;
+        }
+        if !in_file(&file, secrets).unwrap_or(false) {
+            continue;
+        }
+        left.retain(|(_, alone)| !in_file(&file, alone).unwrap_or(false));
+    }
+    Ok(Registry::new(left.iter().map(|(value, _)| value)))
 }
 
 /// Whether a file holds a secret; one that is not there does not.
@@ -89,7 +108,7 @@ pub(super) async fn objects(
     secrets: &Registry,
 ) -> Result<()> {
     let mut findings = Findings::default();
-    if secrets.is_empty() {
+    if secrets.values().is_empty() {
         return Ok(());
     }
     for change in refs.refs.iter().filter(|c| secrets.is_in(&c.name)) {

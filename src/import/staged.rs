@@ -4,23 +4,25 @@
 //! come through alternates and the checked fetch, refs and index from text. Validation and post-script work
 //! here; the checkout is touched later, if at all, by the same steps (see [`super::apply`]).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::change_limits::Measured;
 use super::delta::{Delta, GitState, notes};
 use super::index::{Index, IndexUpdate};
-use super::limits::{Limits, Refusals};
-use super::links;
+use super::index_links::Links;
+use super::limits::Limits;
 use super::listing::Listing;
 use super::ops::{Change, Ops};
-use super::quarantine::Quarantine;
+use super::quarantine::{self, Quarantine};
 use super::refs::{self, RefUpdate};
 use super::report::{patch, private_dir};
-use super::{copy, dotgit, git, inspect, search};
-use crate::error::{Error, Result};
-use crate::plan::repo::{Head, HostRepo, Kind, Manifest, names};
+use super::{change_limits, change_list, copy, dotgit, filters, git, inspect, search, steer};
+use crate::error::{Code, Error, Result};
+use crate::harness::ChangeLimits;
+use crate::plan::repo::{Head, HostRepo, Manifest, names};
 use crate::process::Stdin;
 use crate::secrets::Registry;
 
@@ -124,6 +126,20 @@ pub fn place(repo: &HostRepo, work_dir: &Path, run_id: &str) -> PathBuf {
 /// [`crate::Code::ImportBlocked`] when something is refused, [`crate::Code::SecretFound`] when a secret of the run
 /// is in it; nothing on the host has changed then.
 pub async fn stage(input: StageInput<'_>) -> Result<Staged> {
+    match attempt(input).await {
+        Err(error) if error.code() == Code::SecretFound => {
+            // What git tracks on the host already is no secret of this run any more.
+            let secrets = search::untracked(input.repo, input.secrets).await?;
+            if secrets.values().len() == input.secrets.values().len() {
+                return Err(error);
+            }
+            attempt(StageInput { secrets: &secrets, ..input }).await
+        }
+        done => done,
+    }
+}
+
+async fn attempt(input: StageInput<'_>) -> Result<Staged> {
     let StageInput { repo, manifest, delta, incoming, limits, .. } = input;
     inspect::check_names(delta, input.after, manifest, limits)?;
     let arrived = inspect::incoming(incoming, delta, limits)?;
@@ -140,27 +156,23 @@ pub async fn stage(input: StageInput<'_>) -> Result<Staged> {
     notes.extend(more);
     let git_there = delta.git.state == GitState::Present;
     let wants_index = git_there && (delta.git.index || !refs.is_empty());
-    let host_index = if wants_index || !delta.links.is_empty() {
-        host_index(repo, limits).await?
-    } else {
-        Index::default()
+    let host_index = if wants_index { host_index(repo, limits).await? } else { Index::default() };
+    let sandbox_index = match input.index.filter(|_| wants_index) {
+        Some(text) => Some(Index::parse(text, repo.object_format, limits)?),
+        None => None,
     };
-    let sandbox_index = match input.index.filter(|_| git_there) {
-        Some(text) if wants_index || !delta.links.is_empty() => {
-            Some(Index::parse(text, repo.object_format, limits)?)
-        }
-        _ => None,
-    };
-    let index =
+    let mut index =
         plan_index(wants_index, &host_index, sandbox_index.as_ref(), manifest, &refs, repo, &mut notes);
-    let links = plan_links(input, &host_index, sandbox_index.as_ref(), &mut notes);
-    let ops = Ops::plan(delta, manifest, links, incoming, &repo.top)?;
+    let mut links = Links::of(input);
+    let taken = links.plan(&delta.links);
+    let ops = Ops::plan(delta, manifest, taken, incoming, &repo.top)?;
     let unchanged = ops.is_empty() && refs.is_empty() && matches!(index, IndexPlan::Keep);
     if unchanged && !input.need_tree {
+        notes.extend(links.notes());
         return Ok(Staged::Unchanged { notes });
     }
     let config = dotgit::host_config(repo).await?;
-    refuse_steering(&ops, &config, &mut notes)?;
+    let more = steer::judge(&ops, incoming, repo, manifest, &config, &mut notes)?;
     let empty = IndexUpdate::default();
     let update = if let IndexPlan::Update(update) = &index { update } else { &empty };
     let quarantine = if refs.is_empty() && update.set.is_empty() {
@@ -171,6 +183,11 @@ pub async fn stage(input: StageInput<'_>) -> Result<Staged> {
         remove_tree(&dir)?;
         Some(Quarantine::build(&dir, repo, incoming, &arrived, &refs, update).await?)
     };
+    if let (Some(quarantine), IndexPlan::Update(update)) = (&quarantine, &mut index) {
+        links.keep_out(quarantine, update).await?;
+        filters::check(quarantine, update, repo, manifest).await?;
+    }
+    notes.extend(links.notes());
     let base = place(repo, input.work_dir, input.run_id);
     remove_tree(&base)?;
     private_dir(&base)?;
@@ -186,7 +203,7 @@ pub async fn stage(input: StageInput<'_>) -> Result<Staged> {
         quarantine,
         notes,
     };
-    let built = tree.build(input, &config).await;
+    let built = tree.build(input, &config, &more).await;
     if built.is_err() {
         // Nobody is handed a tree that is not whole.
         remove_tree(&tree.base)?;
@@ -196,10 +213,35 @@ pub async fn stage(input: StageInput<'_>) -> Result<Staged> {
 
 /// The host's index as text.
 pub(super) async fn host_index(repo: &HostRepo, limits: &Limits) -> Result<Index> {
-    let command =
-        git::neutral("git ls-files", &repo.git_dir, &repo.top).args(["ls-files", "-s", "-z", "--full-name"]);
+    read_index(repo, None, limits).await
+}
+
+/// An index of the host, in its place or elsewhere, as text.
+pub(super) async fn read_index(repo: &HostRepo, file: Option<&Path>, limits: &Limits) -> Result<Index> {
+    let call = |label: &str, args: &[&str]| {
+        let command = git::neutral(label, &repo.git_dir, &repo.top).args(args.iter().copied());
+        file.into_iter().fold(command, |c, file| c.env("GIT_INDEX_FILE", file))
+    };
     // The host's own index may hold what a sandbox's may not, but git itself refuses such paths on checkout.
-    Index::parse(&git::run(command).await?, repo.object_format, limits)
+    let mut text = git::run(call("git ls-files", &["ls-files", "-s", "-z", "--full-name"])).await?;
+    let index = Index::parse(&text, repo.object_format, limits)?;
+    if !index.has_empty(repo.object_format) {
+        return Ok(index);
+    }
+    let tree = repo.object_format.empty_tree();
+    let args = [
+        "diff-index",
+        "-z",
+        "--cached",
+        "--ita-invisible-in-index",
+        "--diff-filter=A",
+        "--no-renames",
+        "--no-ext-diff",
+        tree.as_str(),
+    ];
+    let really = git::run(call("git diff-index", &args)).await?;
+    text.extend([b":\0", really.as_slice(), b".\0"].concat());
+    Index::parse(&text, repo.object_format, limits)
 }
 
 fn plan_index(
@@ -230,53 +272,6 @@ fn plan_index(
     if update.is_empty() { IndexPlan::Keep } else { IndexPlan::Update(update) }
 }
 
-fn plan_links(
-    input: StageInput<'_>,
-    host: &Index,
-    sandbox: Option<&Index>,
-    notes: &mut Vec<String>,
-) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let delta = input.delta;
-    if delta.links.is_empty() {
-        return BTreeMap::new();
-    }
-    let mut all: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-    for entry in &input.manifest.entries {
-        if let Kind::Link(target) = &entry.kind
-            && !delta.deleted.contains(&entry.path)
-        {
-            all.insert(entry.path.clone(), target.clone());
-        }
-    }
-    all.extend(delta.links.clone());
-    let tracked = |p: &[u8]| host.tracks_link(p) || sandbox.is_some_and(|i| i.tracks_link(p));
-    let (good, refused) = links::decide(&delta.links, &all, tracked);
-    for (path, why) in refused {
-        let (path, target) = (names::shown(&path), names::shown(&delta.links[&path]));
-        notes.push(format!("the link `{path}` -> `{target}` is not taken over: {why}"));
-    }
-    good
-}
-
-/// A file of the working tree that the host's git obeys must not come from a sandbox.
-fn refuse_steering(ops: &Ops, config: &dotgit::HostConfig, notes: &mut Vec<String>) -> Result<()> {
-    let mut refusals = Refusals::default();
-    for path in ops.paths() {
-        if config.included.iter().any(|file| file == path || names::is_below(file, path)) {
-            refusals.add(path, "the configuration of the host's repository includes it");
-        }
-    }
-    if let Some(hooks) = &config.hooks_in_tree
-        && ops.paths().any(|p| names::is_below(p, hooks) || p == hooks.as_slice())
-    {
-        let hooks = names::shown(hooks);
-        notes.push(format!(
-            "the agent changed `{hooks}`, which holds the git hooks of this repository: review it"
-        ));
-    }
-    refusals.finish()
-}
-
 /// Removes a directory of ours; one that is not there is fine.
 fn remove_tree(path: &Path) -> Result<()> {
     match fs_err::remove_dir_all(path) {
@@ -288,14 +283,14 @@ fn remove_tree(path: &Path) -> Result<()> {
 }
 
 impl StagedTree {
-    async fn build(&self, input: StageInput<'_>, config: &dotgit::HostConfig) -> Result<()> {
+    async fn build(&self, input: StageInput<'_>, config: &dotgit::HostConfig, more: &[u8]) -> Result<()> {
         let StageInput { repo, manifest, limits, secrets, .. } = input;
         let io = |e: std::io::Error| Error::io("cannot make the staged tree", &e);
         fs_err::create_dir(&self.top).map_err(io)?;
         let (from, to, owned) = (repo.top.clone(), self.top.clone(), manifest.clone());
         let copied = tokio::task::spawn_blocking(move || copy::tree(&from, &owned, &to)).await;
         copied.map_err(|e| Error::bug(format!("copying the checkout ended early: {e}")))??;
-        dotgit::write(repo, config, &self.top).await?;
+        dotgit::write(repo, config, more, &self.top).await?;
         self.ops.run(&self.top, &self.incoming)?;
         let git_dir = self.git_dir();
         if let Some(quarantine) = &self.quarantine {
@@ -309,20 +304,51 @@ impl StagedTree {
 
     /// Brings an index in line: the staged one, or the host's.
     pub(super) async fn update_index(&self, repo: &HostRepo, git_dir: &Path, top: &Path) -> Result<()> {
-        match &self.index {
-            IndexPlan::Keep => Ok(()),
-            IndexPlan::Update(update) => {
-                let command = git::neutral("git update-index", git_dir, top)
-                    .args(["update-index", "-z", "--index-info"])
-                    .stdin(Stdin::Bytes(update.index_info(repo.object_format)));
-                git::run(command).await.map(drop)
-            }
-            IndexPlan::FromHead => {
-                git::run(git::neutral("git read-tree", git_dir, top).args(["read-tree", "HEAD"]))
-                    .await
-                    .map(drop)
-            }
+        let call = |args: &[&str], input: Vec<u8>| {
+            let command = git::neutral("git index", git_dir, top).args(repo.without_filters());
+            git::run(command.args(args.iter().copied()).stdin(Stdin::Bytes(input)))
+        };
+        let update = match &self.index {
+            IndexPlan::Keep => return Ok(()),
+            IndexPlan::FromHead => return call(&["read-tree", "HEAD"], Vec::new()).await.map(drop),
+            IndexPlan::Update(update) => update,
+        };
+        call(&["update-index", "-z", "--index-info"], update.index_info(repo.object_format)).await?;
+        let there = |p: &&Vec<u8>| top.join(names::as_path(p)).symlink_metadata().is_ok();
+        let list =
+            |paths: Vec<&Vec<u8>>| paths.into_iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
+        if repo.sparse {
+            // What came without a file lies outside of what is checked out.
+            let outside: Vec<_> = update.set.keys().filter(|p| !there(p)).collect();
+            call(&["update-index", "--skip-worktree", "-z", "--stdin"], list(outside)).await?;
         }
+        let intended: Vec<_> = update.intend.iter().filter(there).collect();
+        if intended.is_empty() {
+            return Ok(());
+        }
+        self.intend(list(intended), repo, git_dir, top).await
+    }
+
+    /// `git add -N` for a list of paths. It asks the filters that attributes name, so it runs under a repository of
+    /// ours, whose configuration has none, on the other's index. Where that fails (a split index), the files stay
+    /// untracked.
+    async fn intend(&self, paths: Vec<u8>, repo: &HostRepo, git_dir: &Path, top: &Path) -> Result<()> {
+        let scratch = self.work_dir.join("intend.git");
+        private_dir(&self.work_dir)?;
+        quarantine::init(&scratch, repo.object_format)?;
+        let common = if *git_dir == repo.git_dir { &repo.common_dir } else { git_dir };
+        let output = git::neutral("git add", &scratch, top)
+            .env("GIT_INDEX_FILE", git_dir.join("index"))
+            .env("GIT_OBJECT_DIRECTORY", common.join("objects"))
+            .args(["--work-tree=.", "--literal-pathspecs", "add", "-N", "-f"])
+            .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
+            .stdin(Stdin::Bytes(paths))
+            .output()
+            .await?;
+        if !output.status.success() {
+            tracing::debug!(stderr = output.stderr_text(), "git add -N");
+        }
+        remove_tree(&scratch)
     }
 
     fn git_dir(&self) -> PathBuf {
@@ -364,6 +390,34 @@ impl StagedTree {
     pub async fn write_patch(&self, path: &Path, repo: &HostRepo, manifest: &Manifest) -> Result<()> {
         private_dir(&self.work_dir)?;
         patch(path, &self.work_dir.join("patch.git"), repo, manifest, &self.ops, &self.incoming).await
+    }
+
+    /// The change as a list for programs (`changes.json`).
+    pub fn change_list(&self, repo: &HostRepo, manifest: &Manifest) -> Result<Vec<u8>> {
+        change_list::list(&self.changes(manifest), &self.ops, &self.incoming, &self.refs, repo, manifest)
+    }
+
+    /// Judges the change by the limits of the harness.
+    ///
+    /// # Errors
+    /// [`crate::Code::ImportBlocked`] with everything that is past a limit.
+    pub async fn check_limits(
+        &self,
+        limits: &ChangeLimits,
+        patch_bytes: u64,
+        repo: &HostRepo,
+        manifest: &Manifest,
+    ) -> Result<()> {
+        let mut touched: BTreeSet<Vec<u8>> = self.changes(manifest).into_iter().map(|c| c.path).collect();
+        if let IndexPlan::Update(update) = &self.index {
+            touched.extend(update.set.keys().chain(&update.remove).chain(&update.intend).cloned());
+        }
+        if let Some(quarantine) = &self.quarantine {
+            touched.extend(change_list::committed(quarantine, repo).await?);
+        }
+        let sizes = change_list::sizes(&self.ops, &self.incoming);
+        let measured = Measured { touched: &touched, sizes: &sizes, patch: patch_bytes };
+        change_limits::check(limits, &measured, repo, &self.work_dir).await
     }
 
     /// Writes a bundle with the commits that came (for `git fetch`). `false` when there are none.

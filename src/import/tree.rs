@@ -22,6 +22,18 @@ pub(super) struct Tree {
     as_root: bool,
     clone_files: bool,
     counter: u64,
+    /// Directories that were made writable for a change, with the mode that they get back.
+    opened: Vec<(OwnedFd, Mode)>,
+}
+
+/// A directory that only its owner may write, or nobody, is still the user's own: `git checkout` would stop there, and
+/// half a change is worse. Its mode is as before in the end.
+impl Drop for Tree {
+    fn drop(&mut self) {
+        for (dir, mode) in self.opened.drain(..).rev() {
+            let _ = rustix::fs::fchmod(dir, mode);
+        }
+    }
 }
 
 const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
@@ -32,7 +44,15 @@ impl Tree {
         let root = rustix::fs::open(path, DIR, Mode::empty())
             .map_err(|e| Error::io(&format!("cannot open {}", path.display()), &e.into()))?;
         let as_root = rustix::process::geteuid().is_root();
-        Ok(Self { root, path: path.to_owned(), last: None, as_root, clone_files: true, counter: 0 })
+        Ok(Self {
+            root,
+            path: path.to_owned(),
+            last: None,
+            as_root,
+            clone_files: true,
+            counter: 0,
+            opened: Vec::new(),
+        })
     }
 
     fn fail(&self, what: &str, path: &[u8], error: &io::Error) -> Error {
@@ -71,6 +91,56 @@ impl Tree {
         }
     }
 
+    /// Does `step` in the directory of `path`, and once more with the right to write there when that is what lacks.
+    fn attempt<T>(&mut self, path: &[u8], step: impl Fn(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        match step(self) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied && self.open_up(path) => step(self),
+            done => done,
+        }
+    }
+
+    /// Makes the directory of `path` writable for us; `false` when it is already, or is not ours.
+    fn open_up(&mut self, path: &[u8]) -> bool {
+        let opened = |tree: &mut Self| -> io::Result<Option<(OwnedFd, Mode)>> {
+            let (dir, _) = tree.parent(path)?;
+            let mode = rustix::fs::fstat(dir)?.st_mode & 0o7777;
+            if mode & 0o300 == 0o300 {
+                return Ok(None);
+            }
+            rustix::fs::fchmod(dir, Mode::from_raw_mode(mode | 0o300))?;
+            Ok(Some((rustix::io::dup(dir)?, Mode::from_raw_mode(mode))))
+        };
+        match opened(self) {
+            Ok(Some(entry)) => {
+                self.opened.push(entry);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives a file another name. `false` when it is gone, or something has taken the new name: the content is at
+    /// hand in another place then.
+    pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<bool> {
+        let step = |tree: &mut Self| -> io::Result<bool> {
+            let (dir, old) = tree.parent(from)?;
+            let regular = match rustix::fs::statat(dir, old, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
+                Err(rustix::io::Errno::NOENT) => false,
+                Err(e) => return Err(e.into()),
+            };
+            let old_dir = rustix::io::dup(dir)?;
+            let (dir, new) = tree.parent(to)?;
+            if !regular || rustix::fs::statat(dir, new, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                return Ok(false);
+            }
+            rustix::fs::renameat(&old_dir, old, dir, new)?;
+            Ok(true)
+        };
+        let both = |tree: &mut Self| tree.attempt(to, step);
+        self.attempt(from, both).map_err(|e| self.fail("rename", from, &e))
+    }
+
     /// Makes a directory; one that exists is fine.
     pub(super) fn mkdir(&mut self, path: &[u8]) -> Result<()> {
         let owner = self.as_root;
@@ -92,7 +162,7 @@ impl Tree {
                 Err(e) => Err(e.into()),
             }
         };
-        make(self).map_err(|e| self.fail("make the directory", path, &e))
+        self.attempt(path, make).map_err(|e| self.fail("make the directory", path, &e))
     }
 
     /// Puts the content of `source` at `path`, replacing a file or link there. Of the mode only the right to
@@ -146,7 +216,7 @@ impl Tree {
             }
             result
         };
-        let cloned = put(self).map_err(|e| self.fail("write", path, &e))?;
+        let cloned = self.attempt(path, put).map_err(|e| self.fail("write", path, &e))?;
         self.clone_files = cloned;
         Ok(())
     }
@@ -175,7 +245,7 @@ impl Tree {
             })?;
             Ok(())
         };
-        put(self).map_err(|e| self.fail("make the link", path, &e))
+        self.attempt(path, put).map_err(|e| self.fail("make the link", path, &e))
     }
 
     /// Removes a file or link; one that is gone is fine.
@@ -185,7 +255,7 @@ impl Tree {
             rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
             Ok(())
         };
-        match remove(self) {
+        match self.attempt(path, remove) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(self.fail("remove", path, &e)),
             _ => Ok(()),
         }
@@ -199,7 +269,7 @@ impl Tree {
             rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?;
             Ok(())
         };
-        match remove(self) {
+        match self.attempt(path, remove) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
@@ -298,5 +368,27 @@ mod tests {
         assert!(Tree::open(&top).unwrap().write(b"f", &source, false).is_err());
         assert_eq!(std::fs::read_dir(&top).unwrap().count(), 1);
         assert!(!Tree::open(&top).unwrap().rmdir(b"f").unwrap());
+    }
+
+    #[test]
+    fn a_read_only_directory_is_opened_for_the_change_and_closed_again() {
+        let (_dir, top, source) = setup();
+        let mode = |path: &str| top.join(path).metadata().unwrap().mode() & 0o7777;
+        std::fs::create_dir_all(top.join("ro")).unwrap();
+        std::fs::write(top.join("ro/old"), "old").unwrap();
+        std::fs::set_permissions(top.join("ro"), std::fs::Permissions::from_mode(0o555)).unwrap();
+        let mut tree = Tree::open(&top).unwrap();
+        tree.write(b"ro/new", &source, false).unwrap();
+        tree.rename(b"ro/old", b"ro/older").unwrap();
+        tree.unlink(b"ro/older").unwrap();
+        // Root needs no right to write; the others took this way above.
+        tree.open_up(b"ro/x");
+        drop(tree);
+        assert_eq!((mode("ro"), std::fs::read_dir(top.join("ro")).unwrap().count()), (0o555, 1));
+        let mut tree = Tree::open(&top).unwrap();
+        assert!(tree.open_up(b"ro/x") && !tree.open_up(b"ro/x"));
+        assert_eq!(mode("ro"), 0o755);
+        drop(tree);
+        assert_eq!(mode("ro"), 0o555);
     }
 }

@@ -3,28 +3,28 @@
 use super::*;
 
 /// A script that leaves a marker when anybody runs it.
-struct Trap {
+pub(super) struct Trap {
     dir: tempfile::TempDir,
 }
 
 impl Trap {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let trap = Self { dir: tempfile::tempdir().unwrap() };
         write(trap.dir.path(), b"trap", format!("#!/bin/sh\ntouch '{}'\nexit 1\n", trap.marker().display()));
         chmod(trap.dir.path(), b"trap", 0o755);
         trap
     }
 
-    fn script(&self) -> String {
+    pub(super) fn script(&self) -> String {
         self.dir.path().join("trap").display().to_string()
     }
 
-    fn marker(&self) -> PathBuf {
+    pub(super) fn marker(&self) -> PathBuf {
         self.dir.path().join("marker")
     }
 
     /// Uses a repository as a validation or post-script would.
-    fn use_git(&self, top: &Path) {
+    pub(super) fn use_git(&self, top: &Path) {
         for args in [
             &["status"][..],
             &["diff"],
@@ -165,6 +165,46 @@ async fn links_that_lead_out_are_reported_and_not_made() {
     assert_eq!(read(&host.top, b"a"), b"one\n", "what a refused link replaced stays");
     assert!(host.top.join("dir").symlink_metadata().unwrap().is_dir());
     assert!(host.top.join("dir").read_dir().unwrap().next().is_none());
+    for top in [tree.path(), &host.top] {
+        let staged = git(top, &["ls-files", "-s"]);
+        assert!(!staged.contains("120000"), "a refused link is staged: {staged}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_is_only_staged_is_judged_by_what_is_staged() {
+    let host = Host::new();
+    link(&host.top, "own", "/etc/hostname");
+    host.commit("the host's own link out");
+    let trip = host.upload().await;
+    let stage = |path: &str, target: &[u8]| {
+        write(&trip.top, b".git/target", target);
+        let oid = trip.git(&["hash-object", "-w", ".git/target"]);
+        trip.git(&["update-index", "--add", "--cacheinfo", &format!("120000,{},{path}", oid.trim())]);
+    };
+    stage("ghost", b"/etc/passwd");
+    stage("up", b"../../x");
+    stage("long", &[b'a'; 5000]);
+    stage("own", b"/etc/shadow");
+    stage("fine", b"dir/c");
+    // The working tree says something harmless.
+    link(&trip.top, "up", "a");
+    link(&trip.top, "fine", "dir/c");
+    let back = trip.collect();
+    let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
+    apply(&tree, &trip.repo, &trip.manifest).await.unwrap();
+    for top in [tree.path(), &host.top] {
+        let staged = git(top, &["ls-files", "-s"]);
+        let links: Vec<&str> = staged.lines().filter(|l| l.starts_with("120000")).collect();
+        assert_eq!(links.len(), 2, "{links:?}");
+        assert!(links[0].ends_with("\tfine") && links[1].ends_with("\town"), "{links:?}");
+        assert_eq!(git(top, &["show", ":own"]), "/etc/hostname");
+    }
+    assert!(
+        ["ghost", "long", "own", "up"].iter().all(|p| tree.notes().iter().any(|n| n.contains(p))),
+        "{:?}",
+        tree.notes()
+    );
 }
 
 #[tokio::test]

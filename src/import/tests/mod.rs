@@ -5,6 +5,8 @@ mod patch;
 mod round_trip;
 mod secrets;
 mod special;
+mod steering;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

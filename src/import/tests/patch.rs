@@ -62,3 +62,51 @@ async fn a_branch_without_a_new_commit_makes_no_bundle() {
     tree.write_patch(&out.path().join("p"), &trip.repo, &trip.manifest).await.unwrap();
     assert_eq!(std::fs::read(out.path().join("p")).unwrap(), b"");
 }
+
+#[tokio::test]
+async fn limits_of_the_harness_count_files_commits_and_the_index() {
+    use crate::harness::ChangeLimits;
+    let host = Host::new();
+    let trip = host.upload().await;
+    trip.git(&["switch", "-q", "-c", "side"]);
+    write(&trip.top, b".GitHub/workflows/ci.yml", "evil");
+    trip.git(&["add", "-A"]);
+    trip.git(&["commit", "-q", "-m", "on another branch"]);
+    trip.git(&["switch", "-q", "main"]);
+    write(&trip.top, b"a", "agent");
+    write(&trip.top, b":(top)odd", "12345678");
+    write(&trip.top, b"vendor/keep/x", "x");
+    let back = trip.collect();
+    let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
+    let judge = async |limits: ChangeLimits, patch: u64| match tree
+        .check_limits(&limits, patch, &trip.repo, &trip.manifest)
+        .await
+    {
+        Ok(()) => String::new(),
+        Err(e) => {
+            assert_eq!(e.code(), crate::Code::ImportBlocked);
+            e.detail_text().unwrap().to_owned()
+        }
+    };
+    let paths = |list: &[&str]| ChangeLimits {
+        protected_paths: list.iter().map(|p| (*p).to_owned()).collect(),
+        ..ChangeLimits::default()
+    };
+    let of = |files, patch, file| ChangeLimits {
+        max_changed_files: files,
+        max_patch_bytes: patch,
+        max_file_bytes: file,
+        protected_paths: vec![],
+    };
+    assert_eq!(judge(of(Some(4), Some(10), Some(8)), 10).await, "");
+    let all = judge(of(Some(3), Some(9), Some(7)), 10).await;
+    assert_eq!(all.lines().count(), 3, "{all}");
+    assert!(all.contains("4 files changed") && all.contains(":(top)odd: 8 bytes"), "{all}");
+    // A commit of a branch that is not checked out counts, and case does not.
+    assert!(
+        judge(paths(&[".github/"]), 0).await.contains(".GitHub/workflows/ci.yml: limits.protected_paths has")
+    );
+    assert!(judge(paths(&["*odd"]), 0).await.contains(":(top)odd"));
+    assert_eq!(judge(paths(&["/dir/", "b", "vendor/*", "!vendor/keep"]), 0).await, "");
+    assert!(judge(paths(&["vendor/"]), 0).await.contains("vendor/keep/x"));
+}

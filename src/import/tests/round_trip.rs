@@ -223,7 +223,7 @@ async fn paths_that_change_their_kind_arrive() {
 }
 
 #[tokio::test]
-async fn tracked_links_arrive_and_others_are_reported() {
+async fn links_that_stay_inside_arrive_whether_git_tracks_them_or_not() {
     let host = odd_host();
     let trip = host.upload().await;
     link(&trip.top, "to file", "sp ace");
@@ -236,8 +236,8 @@ async fn tracked_links_arrive_and_others_are_reported() {
     let target = |p: &str| std::fs::read_link(host.top.join(p)).map(PathBuf::into_os_string);
     assert_eq!(target("to file").unwrap(), "sp ace");
     assert_eq!(target("committed link").unwrap(), "dir/../b");
-    assert!(target("untracked link").is_err());
-    assert!(tree.notes().iter().any(|n| n.contains("untracked link") && n.contains("git does not track it")));
+    assert_eq!(target("untracked link").unwrap(), "b");
+    assert_eq!(tree.notes(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -258,4 +258,36 @@ async fn staging_again_replaces_what_was_staged() {
     trip.assert_same();
     assert!(!host.top.join("validation left this").exists());
     assert_eq!(host.git(&["rev-list", "--count", "HEAD"]), "3\n");
+}
+
+#[tokio::test]
+async fn an_intention_to_add_arrives_as_one() {
+    let host = Host::new();
+    write(&host.top, b"mine", "m");
+    host.git(&["add", "-N", "mine"]);
+    let trip = host.upload().await;
+    assert_eq!(trip.git(&["status", "--porcelain"]), " A mine\n");
+    write(&trip.top, b"in tended", "x");
+    write(&trip.top, b"empty", "");
+    trip.git(&["add", "empty"]);
+    trip.git(&["add", "-N", "in tended"]);
+    trip.import().await;
+    trip.assert_same();
+    assert_eq!(host.git(&["status", "--porcelain"]), "A  empty\n A \"in tended\"\n A mine\n");
+    host.git(&["diff", "--cached", "--quiet", "--", "in tended"]);
+}
+
+#[tokio::test]
+async fn branches_and_tags_that_the_agent_deletes_stay_and_are_named() {
+    let host = Host::new();
+    host.git(&["branch", "old"]);
+    host.git(&["tag", "v1"]);
+    let trip = host.upload().await;
+    trip.git(&["branch", "-D", "old"]);
+    trip.git(&["tag", "-d", "v1"]);
+    write(&trip.top, b"a", "agent\n");
+    let (_back, tree) = trip.import().await;
+    host.git(&["rev-parse", "old", "v1"]);
+    let note = tree.notes().iter().find(|n| n.contains("deleted branches")).expect("a note");
+    assert!(note.contains("refs/heads/old") && note.contains("refs/tags/v1"), "{note}");
 }

@@ -90,6 +90,7 @@ async fn what_was_left_out_stays_the_hosts() {
         ignored: false,
         exclude: vec!["/docs/secret".to_owned()],
         leave_out: vec![host.top.join("out")],
+        ..UploadOptions::default()
     };
     let trip = host.upload_with(&options).await;
     for path in ["x.o", "build", "docs/secret", "out"] {
@@ -204,11 +205,71 @@ async fn an_interrupted_apply_names_the_staged_tree() {
     let host = Host::new();
     let trip = host.upload().await;
     write(&trip.top, b"a", "agent\n");
+    write(&trip.top, b"b", "agent\n");
     let back = trip.collect();
     let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
-    std::fs::remove_file(back.incoming.path().join("a")).unwrap();
+    std::fs::remove_file(back.incoming.path().join("b")).unwrap();
     let error = apply(&tree, &trip.repo, &trip.manifest).await.unwrap_err();
     assert!(error.message().contains("partly"), "{error}");
     assert!(error.help_text().contains(&tree.path().display().to_string()));
     assert_eq!(read(tree.path(), b"a"), b"agent\n");
+}
+
+#[tokio::test]
+async fn an_apply_that_changed_nothing_does_not_speak_of_half() {
+    let host = Host::new();
+    let trip = host.upload().await;
+    write(&trip.top, b"a", "agent\n");
+    let back = trip.collect();
+    let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
+    std::fs::remove_file(back.incoming.path().join("a")).unwrap();
+    let error = apply(&tree, &trip.repo, &trip.manifest).await.unwrap_err();
+    assert!(error.message().contains("nothing of it was changed"), "{error}");
+    assert!(error.help_text().contains(&tree.path().display().to_string()));
+}
+
+#[tokio::test]
+async fn files_behind_a_filter_look_unchanged_and_come_back_as_files_only() {
+    let host = Host::new();
+    // A filter as Git LFS: git has a pointer, the working tree the content.
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n";
+    write(&host.top, b".gitattributes", "*.bin filter=lfs\n*.odd filter=odd\n");
+    for path in [&b"x.bin"[..], b"y.bin", b"z.odd"] {
+        write(&host.top, path, pointer);
+    }
+    host.commit("pointers");
+    for path in [&b"x.bin"[..], b"y.bin", b"z.odd"] {
+        write(&host.top, path, "content of the large file");
+    }
+    host.git(&["update-index", "--assume-unchanged", "x.bin", "y.bin", "z.odd"]);
+    let trip = host.upload().await;
+    host.git(&["update-index", "--no-assume-unchanged", "x.bin", "y.bin", "z.odd"]);
+    assert!(
+        trip.manifest.warnings.iter().any(|w| w.starts_with("3 tracked file(s)")),
+        "{:?}",
+        trip.manifest.warnings
+    );
+    assert_eq!(trip.git(&["status", "--porcelain"]), "");
+    // An edit that stays in the working tree comes back; the host's git has the filter.
+    write(&trip.top, b"x.bin", "edited");
+    write(&trip.top, b"a", "agent\n");
+    trip.git(&["commit", "-q", "-a", "-m", "agent"]);
+    let back = trip.collect();
+    let Staged::Tree(tree) = trip.stage(&back, false).await.unwrap() else { panic!() };
+    assert_eq!(read(tree.path(), b"x.bin"), b"edited");
+    assert_eq!(git(tree.path(), &["show", "HEAD:x.bin"]), pointer);
+    // What the filter would have made is fine.
+    write(&trip.top, b"new.bin", pointer);
+    trip.git(&["add", "new.bin"]);
+    assert!(trip.stage(&trip.collect(), false).await.is_ok());
+    // The content itself is not.
+    drop(tree);
+    trip.git(&["update-index", "--no-assume-unchanged", "y.bin", "z.odd"]);
+    write(&trip.top, b"z.odd", pointer.replace("00", "11"));
+    trip.git(&["add", "y.bin", "z.odd"]);
+    trip.git(&["commit", "-q", "-m", "raw"]);
+    let error = trip.stage(&trip.collect(), false).await.unwrap_err();
+    assert_eq!(error.code(), crate::Code::ImportBlocked);
+    let detail = error.detail_text().unwrap();
+    assert!(detail.contains("y.bin") && detail.contains("z.odd") && !detail.contains("new.bin"), "{detail}");
 }

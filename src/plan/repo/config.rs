@@ -11,12 +11,13 @@ use crate::import::git;
 pub struct Config(pub Vec<(Vec<u8>, Option<Vec<u8>>)>);
 
 impl Config {
-    /// Reads one file, without what it includes.
-    pub(super) async fn read(file: &Path, cwd: &Path) -> Result<Self> {
+    /// Reads one file, without what it includes. Not from inside the repository: a git that does not know its format
+    /// would fail there.
+    pub(super) async fn read(file: &Path) -> Result<Self> {
         if !file.exists() {
             return Ok(Self::default());
         }
-        let command = git::bare("git config --list", cwd);
+        let command = git::bare("git config --list", Path::new("/"));
         let command = command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
         Ok(Self::parse(&git::run(command).await?))
     }
@@ -38,6 +39,11 @@ impl Config {
         Some(entry.1.as_deref().unwrap_or(b"true"))
     }
 
+    /// The remotes that have promised the objects that are missing here (`git clone --filter`).
+    pub(super) fn promisors(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().filter_map(|(key, _)| key.strip_prefix(b"remote.")?.strip_suffix(b".promisor"))
+    }
+
     /// Whether a key is set to a true value.
     pub fn is_true(&self, key: &str) -> bool {
         self.get(key)
@@ -54,7 +60,9 @@ pub fn reduced(config: &Config) -> Vec<u8> {
     out.entry(b"core", None, b"repositoryformatversion", version);
     out.entry(b"core", None, b"bare", b"false");
     out.entry(b"core", None, b"logallrefupdates", b"true");
-    for name in ["filemode", "ignorecase", "symlinks", "precomposeunicode"] {
+    for name in
+        ["filemode", "ignorecase", "symlinks", "precomposeunicode", "sparsecheckout", "sparsecheckoutcone"]
+    {
         if let Some(value) = config.get(&format!("core.{name}")) {
             out.entry(b"core", None, name.as_bytes(), value);
         }
@@ -78,7 +86,8 @@ pub fn reduced(config: &Config) -> Vec<u8> {
                 Some(url) => out.entry(section, Some(subsection), name, &url),
                 None => drop(dropped.insert(subsection)),
             },
-            (b"remote", b"fetch") if !dropped.contains(subsection) => {
+            // Without it git would take objects that were never fetched for lost ones.
+            (b"remote", b"fetch" | b"promisor" | b"partialclonefilter") if !dropped.contains(subsection) => {
                 out.entry(section, Some(subsection), name, value);
             }
             (b"branch", b"remote" | b"merge") => out.entry(section, Some(subsection), name, value),

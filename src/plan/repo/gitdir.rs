@@ -2,7 +2,10 @@
 //! stashes, other worktrees, lock and temporary files stay on the host.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
 
 use super::config::reduced;
 use super::discover::HostRepo;
@@ -22,6 +25,15 @@ pub enum GitSource {
         /// When it was changed, in seconds.
         mtime: i64,
     },
+    /// A file that was made for the upload.
+    Made {
+        /// Its directory; removed when the last that refers to it is gone.
+        dir: Arc<TempDir>,
+        /// Where it is.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
     /// Text that we wrote.
     Text(Vec<u8>),
 }
@@ -39,22 +51,26 @@ impl GitFile {
     /// Its size in bytes.
     pub fn size(&self) -> u64 {
         match &self.source {
-            GitSource::File { size, .. } => *size,
+            GitSource::File { size, .. } | GitSource::Made { size, .. } => *size,
             GitSource::Text(text) => text.len() as u64,
         }
     }
 }
 
 /// Refs of one working tree or of work in progress, which stay out.
-fn private_ref(name: &[u8]) -> bool {
+pub(super) fn private_ref(name: &[u8]) -> bool {
     name == b"refs/stash"
         || [&b"refs/bisect/"[..], b"refs/worktree/", b"refs/rewritten/", b"refs/replace/"]
             .iter()
             .any(|p| name.starts_with(p))
 }
 
-/// The files of `.git` that travel, sorted by path, and the bytes of the index.
-pub(super) fn collect(repo: &HostRepo) -> Result<(Vec<GitFile>, Option<Vec<u8>>)> {
+/// The files of `.git` that travel, sorted by path, and the bytes of the index. `packs` stand for the object store
+/// where they are given.
+pub(super) fn collect(
+    repo: &HostRepo,
+    packs: Option<Vec<GitFile>>,
+) -> Result<(Vec<GitFile>, Option<Vec<u8>>)> {
     let text = |path: &str, text: Vec<u8>| GitFile { path: path.into(), source: GitSource::Text(text) };
     let mut files = vec![text("HEAD", repo.head.text()), text("config", reduced(&repo.config))];
     files.push(text("packed-refs", packed_text(repo.refs.refs.iter().filter(|(n, _)| !private_ref(n)))));
@@ -64,31 +80,39 @@ pub(super) fn collect(repo: &HostRepo) -> Result<(Vec<GitFile>, Option<Vec<u8>>)
             files.push(GitFile { path: name.clone(), source: GitSource::Text(line) });
         }
     }
-    let read = |name: &str| match fs_err::read(repo.git_dir.join(name)) {
+    let read = |dir: &Path, name: &str| match fs_err::read(dir.join(name)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("cannot read the repository", &e)),
     };
     // The index is kept in memory as it was, to tell later whether the user has staged something meanwhile.
-    let index = read("index")?;
+    let index = read(&repo.git_dir, "index")?;
     files.extend(index.clone().map(|bytes| text("index", bytes)));
-    files.extend(read("shallow")?.map(|bytes| text("shallow", bytes)));
-    files.extend(read("info/exclude")?.map(|bytes| text("info/exclude", bytes)));
+    for name in ["shallow", "info/exclude"] {
+        files.extend(read(&repo.common_dir, name)?.map(|bytes| text(name, bytes)));
+    }
+    if repo.sparse {
+        let name = "info/sparse-checkout";
+        files.extend(read(&repo.git_dir, name)?.map(|bytes| text(name, bytes)));
+    }
     for entry in fs_err::read_dir(&repo.git_dir).map_err(|e| Error::io("cannot read the repository", &e))? {
         let entry = entry.map_err(|e| Error::io("cannot read the repository", &e))?;
         let name = entry.file_name();
         // A split index keeps most of its entries in a second file.
         if name.to_string_lossy().starts_with("sharedindex.") {
-            push_file(&mut files, repo, names::as_bytes(name.as_ref()).to_vec());
+            push_file(&mut files, &repo.git_dir, names::as_bytes(name.as_ref()).to_vec());
         }
     }
-    objects(repo, &mut files);
+    match packs {
+        Some(packs) => files.extend(packs),
+        None => objects(repo, &mut files),
+    }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((files, index))
 }
 
-fn push_file(files: &mut Vec<GitFile>, repo: &HostRepo, path: Vec<u8>) {
-    let full = repo.git_dir.join(names::as_path(&path));
+fn push_file(files: &mut Vec<GitFile>, dir: &Path, path: Vec<u8>) {
+    let full = dir.join(names::as_path(&path));
     if let Ok(meta) = std::fs::symlink_metadata(&full)
         && meta.is_file()
     {
@@ -98,12 +122,12 @@ fn push_file(files: &mut Vec<GitFile>, repo: &HostRepo, path: Vec<u8>) {
 }
 
 fn objects(repo: &HostRepo, files: &mut Vec<GitFile>) {
-    for entry in walkdir::WalkDir::new(repo.git_dir.join("objects")).follow_links(false) {
+    for entry in walkdir::WalkDir::new(repo.common_dir.join("objects")).follow_links(false) {
         let Ok(entry) = entry else { continue };
-        let Ok(path) = entry.path().strip_prefix(&repo.git_dir) else { continue };
+        let Ok(path) = entry.path().strip_prefix(&repo.common_dir) else { continue };
         let path = names::as_bytes(path);
         if entry.file_type().is_file() && is_object_file(path, repo.object_format.hex_len()) {
-            push_file(files, repo, path.to_vec());
+            push_file(files, &repo.common_dir, path.to_vec());
         }
     }
 }
@@ -117,7 +141,7 @@ fn is_object_file(path: &[u8], hex_len: usize) -> bool {
     let parts: Vec<_> = rest.split(|b| *b == b'/').collect();
     match parts.as_slice() {
         [b"pack", name] => {
-            let known = [&b".pack"[..], b".idx", b".rev", b".bitmap", b".mtimes"];
+            let known = [&b".pack"[..], b".idx", b".rev", b".bitmap", b".mtimes", b".promisor"];
             (name.starts_with(b"pack-") && known.iter().any(|e| name.ends_with(e)))
                 || name.starts_with(b"multi-pack-index")
         }

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::discover::{HostRepo, read_head};
+use super::agent_config::agent_config;
+use super::discover::HostRepo;
 use super::gitdir::{GitFile, GitSource, collect};
 use super::names;
-use super::refs::RefStore;
+use super::pack::{self, Marks};
 use super::walk::{Skip, look, walk};
 use crate::error::{Error, Result};
 use crate::import::git;
@@ -68,6 +69,8 @@ pub enum Why {
     Socket,
     /// It is a FIFO or a device.
     Special,
+    /// It configures agent programs, and the harness does not trust the repository.
+    AgentConfig,
 }
 
 /// A path that does not travel.
@@ -88,6 +91,8 @@ pub struct UploadOptions {
     pub exclude: Vec<String>,
     /// Absolute paths of this program's own (the output directory); stay out when they lie inside.
     pub leave_out: Vec<PathBuf>,
+    /// Whether configuration of agent programs goes in (see [`super::agent_config`]).
+    pub trust_repo_config: bool,
 }
 
 /// What goes in.
@@ -111,18 +116,25 @@ impl Manifest {
     /// Takes the manifest: one walk, and a git call only where the options ask for one.
     pub async fn take(repo: &HostRepo, options: &UploadOptions) -> Result<Self> {
         let Selection { skip, tracked } = skip(repo, options).await?;
+        let packs = if repo.stores.len() > 1 { Some(pack::reachable(repo).await?) } else { None };
         let owned = repo.clone();
-        let taken =
-            tokio::task::spawn_blocking(move || Ok::<_, Error>((walk(&owned.top, &skip)?, collect(&owned)?)));
+        let taken = tokio::task::spawn_blocking(move || {
+            Ok::<_, Error>((walk(&owned.top, &skip)?, collect(&owned, packs)?))
+        });
         let (walked, (mut git, index)) =
             taken.await.map_err(|e| Error::bug(format!("the walk of the checkout ended early: {e}")))??;
+        let mut marks = Marks { absent: tracked, ..Marks::default() };
+        if !walked.filters.is_empty() {
+            let files = list(repo, &["-c"], &[]).await?;
+            let filtered = pack::filtered(repo, files.iter().map(Vec::as_slice)).await?;
+            marks.unchanged = filtered.into_iter().map(|(path, _)| path).collect();
+        }
+        let filtered = marks.unchanged.len();
         if let Some(bytes) = &index
-            && !tracked.is_empty()
+            && let Some(marked) = pack::index(repo, bytes, &marks).await?
+            && let Some(file) = git.iter_mut().find(|f| f.path == b"index")
         {
-            let marked = without_files(repo, bytes, &tracked).await?;
-            if let Some(file) = git.iter_mut().find(|f| f.path == b"index") {
-                file.source = GitSource::Text(marked);
-            }
+            file.source = GitSource::Text(marked);
         }
         let files = walked.entries.iter().filter(|e| e.kind == Kind::File).map(|e| e.size);
         let bytes = files.chain(git.iter().map(GitFile::size)).sum();
@@ -134,7 +146,7 @@ impl Manifest {
             bytes,
             index,
         };
-        manifest.warn(&walked.filters);
+        manifest.warn(filtered);
         if bytes > LARGE {
             let largest = manifest.largest_ignored(repo).await;
             manifest.warnings.push(large_warning(bytes, largest));
@@ -156,7 +168,7 @@ impl Manifest {
     /// Everything about the host checkout that is no longer as it was: paths of the working tree, and words
     /// for `HEAD` or a ref. Empty when nothing changed. The index is compared by its user, who can tell a
     /// refresh from a change.
-    pub fn changed_since(&self, repo: &HostRepo) -> Result<Vec<String>> {
+    pub async fn changed_since(&self, repo: &HostRepo) -> Result<Vec<String>> {
         let mut changed: Vec<String> = Vec::new();
         for entry in &self.entries {
             let same = look(&repo.top, &entry.path).is_some_and(|now| match entry.kind {
@@ -168,14 +180,13 @@ impl Manifest {
                 changed.push(names::shown(&entry.path));
             }
         }
-        let refs = RefStore::read(&repo.git_dir, repo.object_format)?;
-        if read_head(&repo.git_dir, repo.object_format, &refs)? != repo.head {
+        if repo.read_refs().await?.1 != repo.head {
             changed.push("HEAD".to_owned());
         }
         Ok(changed)
     }
 
-    fn warn(&mut self, filters: &[Vec<u8>]) {
+    fn warn(&mut self, filtered: usize) {
         let of = |why: Why| self.left_out.iter().filter(move |l| l.why == why).map(|l| l.path.as_slice());
         let special: Vec<_> = of(Why::Special).chain(of(Why::Socket)).collect();
         let mut warnings = Vec::new();
@@ -190,12 +201,11 @@ impl Manifest {
                 "repositories inside the repository go in as plain files, without their history: {list}"
             ));
         }
-        if !filters.is_empty() {
-            warnings.push(
-                ".gitattributes names a filter (Git LFS or the like); in the sandbox git has no such filter, \
-                 and its files may look modified there"
-                    .to_owned(),
-            );
+        if filtered > 0 {
+            warnings.push(format!(
+                "{filtered} tracked file(s) go through a filter (Git LFS or the like) that the sandbox may lack; git \
+                 there takes them for unchanged"
+            ));
         }
         self.warnings.append(&mut warnings);
     }
@@ -250,26 +260,16 @@ async fn skip(repo: &HostRepo, options: &UploadOptions) -> Result<Selection> {
         let other = list(repo, &["-o", "-i", "--directory"], &options.exclude).await?;
         skip.excluded = tracked.iter().cloned().chain(other).collect();
     }
+    if !options.trust_repo_config {
+        skip.agent_config = agent_config(&repo.top).into_iter().map(|c| c.path.into_bytes()).collect();
+        if !skip.agent_config.is_empty() {
+            tracked.extend(tracked_at(repo, &skip.agent_config).await?);
+        }
+    }
     if !options.ignored {
         skip.ignored = ignored(repo).await?;
     }
     Ok(Selection { skip, tracked })
-}
-
-/// The index with these entries marked as having no file, so that `git commit -a` in the sandbox does not
-/// commit the deletion of what merely was not uploaded.
-async fn without_files(repo: &HostRepo, index: &[u8], tracked: &BTreeSet<Vec<u8>>) -> Result<Vec<u8>> {
-    let io = |e: std::io::Error| Error::io("cannot write a copy of the index", &e);
-    let dir = tempfile::tempdir().map_err(io)?;
-    let file = dir.path().join("index");
-    fs_err::write(&file, index).map_err(io)?;
-    let input = tracked.iter().flat_map(|p| [p.as_slice(), b"\0"].concat()).collect();
-    let command = git::neutral("git update-index", &repo.git_dir, &repo.top)
-        .env("GIT_INDEX_FILE", &file)
-        .args(["-c", "core.splitIndex=false", "update-index", "--skip-worktree", "-z", "--stdin"])
-        .stdin(Stdin::Bytes(input));
-    git::run(command).await?;
-    fs_err::read(&file).map_err(io)
 }
 
 fn inside(top: &Path, path: &Path) -> Option<Vec<u8>> {
@@ -316,6 +316,13 @@ async fn ignored(repo: &HostRepo) -> Result<BTreeSet<Vec<u8>>> {
 async fn list(repo: &HostRepo, flags: &[&str], patterns: &[String]) -> Result<BTreeSet<Vec<u8>>> {
     let command =
         ls_files(repo).args(flags).arg("-z").args(patterns.iter().map(|p| format!("--exclude={p}")));
+    Ok(paths(&git::run(command).await?))
+}
+
+/// Files that git tracks at or below these paths.
+async fn tracked_at(repo: &HostRepo, at: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>>> {
+    let specs = at.iter().map(|path| [b":(top,literal)", path.as_slice()].concat()).collect::<Vec<_>>();
+    let command = ls_files(repo).args(["-c", "-z", "--"]).args(specs.iter().map(|p| names::as_path(p)));
     Ok(paths(&git::run(command).await?))
 }
 

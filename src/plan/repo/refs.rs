@@ -39,6 +39,14 @@ impl ObjectFormat {
         Oid("0".repeat(self.hex_len()))
     }
 
+    /// The name of the empty tree, which git knows without storing it.
+    pub fn empty_tree(self) -> Oid {
+        Oid(match self {
+            Self::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(),
+            Self::Sha256 => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321".to_owned(),
+        })
+    }
+
     /// The name of the empty blob, which git knows without storing it.
     pub fn empty_blob(self) -> Oid {
         Oid(match self {
@@ -193,6 +201,25 @@ impl RefStore {
         Ok(store)
     }
 
+    /// Parses `git for-each-ref --format=%(objectname) %(refname)%00%(symref)`. `None` for what git does not print.
+    pub(super) fn parse_listing(text: &[u8], format: ObjectFormat) -> Option<Self> {
+        let mut store = Self::default();
+        for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+            let (oid, rest) = line.split_at_checked(format.hex_len())?;
+            let (name, target) = rest.strip_prefix(b" ")?.split_at(rest.iter().position(|b| *b == 0)? - 1);
+            let (oid, target) = (Oid::parse(oid, format)?, &target[1..]);
+            if !valid_ref_name(name) {
+                continue;
+            }
+            if target.is_empty() {
+                store.refs.insert(name.to_vec(), oid);
+            } else {
+                store.symbolic.insert(name.to_vec(), target.to_vec());
+            }
+        }
+        Some(store)
+    }
+
     /// The object a ref stands for, through symbolic refs.
     pub fn resolve(&self, name: &[u8]) -> Option<&Oid> {
         let mut name = name;
@@ -233,6 +260,17 @@ mod tests {
             ["", "ref: HEAD", "ref: ../x", "ref: refs/../x", &A[1..], &format!("{A}0"), &A.replace('1', "G")]
         {
             assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_listing_of_git_is_read() {
+        let text = format!("{A} refs/heads/a\0\n{A} refs/remotes/o/HEAD\0refs/remotes/o/a\n");
+        let store = RefStore::parse_listing(text.as_bytes(), ObjectFormat::Sha1).unwrap();
+        assert_eq!(store.refs.keys().collect::<Vec<_>>(), [b"refs/heads/a"]);
+        assert_eq!(store.symbolic[&b"refs/remotes/o/HEAD"[..]], b"refs/remotes/o/a");
+        for bad in ["x\n", &format!("{A}refs/heads/a\0\n"), &format!("{A} refs/heads/a\n")] {
+            assert_eq!(RefStore::parse_listing(bad.as_bytes(), ObjectFormat::Sha1), None, "{bad}");
         }
     }
 

@@ -64,34 +64,18 @@ async fn kinds_that_are_not_handled_are_refused_with_what_to_do() {
             git(d, &["clone", "-q", "--bare", "r", "bare"]);
             d.join("bare")
         }),
-        ("linked worktree", Code::Unsupported, "git clone", |d| {
-            git(&d.join("r"), &["worktree", "add", "-q", "../w"]);
-            d.join("w")
+        ("a link for .git", Code::Unsupported, "separate-git-dir", |d| {
+            std::fs::rename(d.join("r/.git"), d.join("elsewhere")).unwrap();
+            std::os::unix::fs::symlink(d.join("elsewhere"), d.join("r/.git")).unwrap();
+            d.join("r")
         }),
-        ("submodule", Code::Unsupported, "git clone", |d| {
-            git(&d.join("r"), &["submodule", "--quiet", "add", "../r", "mod"]);
-            d.join("r/mod")
-        }),
-        ("alternates", Code::Unsupported, "git repack", |d| {
+        ("alternates that are gone", Code::RepoInvalid, "--reference", |d| {
             git(d, &["clone", "-q", "--shared", "r", "s"]);
+            std::fs::rename(d.join("r"), d.join("gone")).unwrap();
             d.join("s")
         }),
-        ("reftable", Code::Unsupported, "git refs migrate", |d| {
-            // By hand: `git init --ref-format` came with 2.45.
-            git(d, &["init", "-q", "t"]);
-            let text = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n";
-            std::fs::write(d.join("t/.git/config"), text).unwrap();
-            std::fs::create_dir(d.join("t/.git/reftable")).unwrap();
-            d.join("t")
-        }),
-        ("partial clone", Code::Unsupported, "--filter", |d| {
-            git(&d.join("r"), &["config", "uploadpack.allowFilter", "true"]);
-            let url = format!("file://{}", d.join("r").display());
-            git(d, &["clone", "-q", "--filter=blob:none", &url, "p"]);
-            d.join("p")
-        }),
-        ("sparse", Code::Unsupported, "git sparse-checkout disable", |d| {
-            git(&d.join("r"), &["sparse-checkout", "set", "sub"]);
+        ("an unknown ref storage", Code::Unsupported, "git refs migrate", |d| {
+            git(&d.join("r"), &["config", "extensions.refStorage", "other"]);
             d.join("r")
         }),
         ("core.worktree", Code::Unsupported, "core.worktree", |d| {
@@ -151,6 +135,7 @@ async fn everything_goes_in_unless_told_otherwise() {
         ignored: true,
         exclude: vec!["/a".into(), "deep/".into(), "*.o".into(), "!z.o".into()],
         leave_out: vec![top.join("out/not yet"), dir.path().join("elsewhere")],
+        ..UploadOptions::default()
     };
     std::fs::create_dir_all(top.join("out/not yet")).unwrap();
     let chosen = take(&top, &options).await;
@@ -165,10 +150,9 @@ async fn special_files_and_nested_repositories_stay_out_with_a_warning() {
     let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
     git(&top.join("sub"), &["init", "-q"]);
     std::fs::write(top.join("sub/file"), "x").unwrap();
-    std::fs::write(top.join(".gitattributes"), "*.bin filter=lfs\n").unwrap();
     let manifest = take(&top, &UploadOptions::default()).await;
-    assert_eq!(paths(&manifest), [".gitattributes", "a", "sub", "sub/deep", "sub/file"]);
-    assert_eq!(manifest.warnings.len(), 3, "{:?}", manifest.warnings);
+    assert_eq!(paths(&manifest), ["a", "sub", "sub/deep", "sub/file"]);
+    assert_eq!(manifest.warnings.len(), 2, "{:?}", manifest.warnings);
     assert!(manifest.is_left_out(b"sub/.git/config"));
 }
 
@@ -203,10 +187,49 @@ async fn a_change_of_the_checkout_is_seen() {
     let top = dir.path().join("r");
     let repo = HostRepo::discover(&top).await.unwrap();
     let manifest = Manifest::take(&repo, &UploadOptions::default()).await.unwrap();
-    assert_eq!(manifest.changed_since(&repo).unwrap(), Vec::<String>::new());
+    assert_eq!(manifest.changed_since(&repo).await.unwrap(), Vec::<String>::new());
     let time = top.join("a").metadata().unwrap().modified().unwrap();
     std::fs::write(top.join("a"), "b").unwrap();
     std::fs::File::options().write(true).open(top.join("a")).unwrap().set_modified(time).unwrap();
     git(&top, &["switch", "-q", "-c", "x"]);
-    assert_eq!(manifest.changed_since(&repo).unwrap(), ["a", "HEAD"]);
+    assert_eq!(manifest.changed_since(&repo).await.unwrap(), ["a", "HEAD"]);
+}
+
+#[tokio::test]
+async fn configuration_of_agent_programs_stays_out_and_git_does_not_miss_it() {
+    let dir = repo();
+    let top = dir.path().join("r");
+    for (path, text) in [(".claude/settings.json", "{}"), (".codex/config.toml", "x"), (".mcp.json", "{}")] {
+        std::fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+        std::fs::write(top.join(path), text).unwrap();
+    }
+    std::fs::write(top.join(".claude/notes.md"), "text").unwrap();
+    git(&top, &["add", ".claude", ".codex"]);
+    git(&top, &["commit", "-q", "-m", "second"]);
+    let out = take(&top, &UploadOptions { ignored: true, ..UploadOptions::default() }).await;
+    assert_eq!(paths(&out), [".claude", ".claude/notes.md", "a", "sub", "sub/deep"]);
+    let left: Vec<_> = out.left_out.iter().map(|l| (names::shown(&l.path), l.why)).collect();
+    let why = Why::AgentConfig;
+    assert_eq!(
+        left,
+        [(".claude/settings.json".into(), why), (".codex".into(), why), (".mcp.json".into(), why)]
+    );
+    // With the index that goes in, git asks for none of the files; the host's index has no such marks.
+    let index = out.git.iter().find(|f| f.path == b"index").unwrap();
+    let GitSource::Text(text) = &index.source else { panic!("the index is a file") };
+    std::fs::write(dir.path().join("index"), text).unwrap();
+    let flags = |index: &Path| {
+        let mut command = Command::new("git");
+        command.current_dir(&top).env("GIT_INDEX_FILE", index).args(["ls-files", "-v"]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(
+        flags(&dir.path().join("index")),
+        "H .claude/notes.md\nS .claude/settings.json\nS .codex/config.toml\nH a\n"
+    );
+    assert!(!flags(&top.join(".git/index")).contains("S "));
+
+    let options = UploadOptions { ignored: true, trust_repo_config: true, ..UploadOptions::default() };
+    let trusted = take(&top, &options).await;
+    assert!(trusted.left_out.is_empty() && paths(&trusted).contains(&".mcp.json".to_owned()));
 }

@@ -25,12 +25,15 @@ pub(super) struct Skip {
     pub(super) ignored: BTreeSet<Vec<u8>>,
     pub(super) excluded: BTreeSet<Vec<u8>>,
     pub(super) output: BTreeSet<Vec<u8>>,
+    pub(super) agent_config: BTreeSet<Vec<u8>>,
 }
 
 impl Skip {
     fn why(&self, path: &[u8]) -> Option<Why> {
         if self.output.contains(path) {
             Some(Why::Output)
+        } else if self.agent_config.contains(path) {
+            Some(Why::AgentConfig)
         } else if self.excluded.contains(path) {
             Some(Why::Excluded)
         } else {
