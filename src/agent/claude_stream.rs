@@ -319,7 +319,7 @@ fn number(value: &Value) -> u64 {
 }
 
 /// Parses a line; one with broken text encoding is repaired first.
-fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Malformed> {
+pub(super) fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Malformed> {
     match serde_json::from_slice(line) {
         Ok(value) => Ok(value),
         Err(_) => repair(line).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Malformed),

@@ -103,6 +103,11 @@ pub enum Event {
     },
     /// Tokens used since the last such event; adding all of them gives the total.
     Tokens(Usage),
+    /// What the session cost so far, where the CLI tells it before its result.
+    Cost {
+        /// In US dollars, as the CLI reckons it.
+        total_usd: f64,
+    },
     /// A tool use was refused.
     PermissionDenied {
         /// The tool.

@@ -71,7 +71,11 @@ impl Evidence {
             Event::Error { kind, message } if message.is_empty() => self.last_error = Some(kind.clone()),
             Event::Error { message, .. } => self.last_error = Some(message.clone()),
             Event::Retry { error, .. } => self.last_error = Some(format!("model API: {error}")),
-            Event::Turn => self.last_error = None,
+            // The work goes on: what was said before is neither the last error nor the end.
+            Event::Turn => {
+                self.last_error = None;
+                self.result = None;
+            }
             _ => {}
         }
     }

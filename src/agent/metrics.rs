@@ -41,6 +41,7 @@ impl Metrics {
             }
             Event::Turn => self.turns += 1,
             Event::Tokens(usage) => self.tokens.add(usage),
+            Event::Cost { total_usd } => self.cost_usd = Some(*total_usd),
             Event::ToolUse { .. } => self.tool_calls += 1,
             Event::ToolResult { is_error, .. } => self.tool_errors += u64::from(*is_error),
             Event::PermissionDenied { .. } => self.permission_denials += 1,

@@ -9,10 +9,12 @@
 
 mod blocks;
 mod claude_stream;
+mod codex_stream;
 pub mod event;
 pub mod judge;
 pub mod lines;
 pub mod metrics;
+mod opencode_stream;
 mod plain;
 mod recent;
 pub mod render;
@@ -20,8 +22,10 @@ mod repair;
 pub mod runtime;
 pub mod stream;
 mod summary;
+mod transient;
 
 pub use event::{Event, ResultEvent, Usage};
 pub use judge::{Evidence, Exit, Judgement, judge};
 pub use metrics::Metrics;
 pub use stream::{Decoder, Format, Stats};
+pub use transient::transient;

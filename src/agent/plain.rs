@@ -1,20 +1,35 @@
-//! A script's output: lines of text, unless its first line shows that it speaks stream-json.
+//! A script's output: lines of text, unless its first line shows that it speaks as one of the agent CLIs does.
 
 use super::claude_stream::line_type;
 use super::event::Event;
+use super::stream::Format;
 
 /// The longest line that is shown, in bytes; the artefact has it whole.
 const SHOWN: usize = 16 * 1024;
 
-/// Whether a line settles the format, and to what: a first JSON object with a `type` means stream-json. An
-/// empty line settles nothing.
-pub(super) fn speaks_json(line: &[u8]) -> Option<bool> {
+/// What a first line shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// Text.
+    Text,
+    /// JSON lines of this format: the line is an object with a `type`.
+    Json(Format),
+}
+
+/// What a line shows of the format. An empty line shows nothing.
+pub(super) fn first(line: &[u8]) -> Option<First> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
-    match line.first() {
-        None => None,
-        Some(b'{') => Some(line_type(line).is_some()),
-        Some(_) => Some(false),
+    if line.first()? != &b'{' {
+        return Some(First::Text);
     }
+    Some(match line_type(line).as_deref() {
+        None => First::Text,
+        Some("thread.started" | "turn.started") => First::Json(Format::Codex),
+        Some("step_start" | "step_finish" | "tool_use" | "text" | "reasoning" | "error") => {
+            First::Json(Format::Opencode)
+        }
+        Some(_) => First::Json(Format::StreamJson),
+    })
 }
 
 /// The event of a line of text.
@@ -31,18 +46,21 @@ mod tests {
 
     #[test]
     fn the_first_line_decides() {
-        let cases: [(&[u8], Option<bool>); 8] = [
+        let json = |format| Some(First::Json(format));
+        let cases: [(&[u8], Option<First>); 10] = [
             (b"", None),
             (b"  \r", None),
-            (br#"{"type":"system","subtype":"init"}"#, Some(true)),
-            (b"\xef\xbb\xbf {\"a\":[\"\xff\"],\"type\":\"x\"}", Some(true)),
-            (br#"{"type":7}"#, Some(false)),
-            (br#"{"ok":true}"#, Some(false)),
-            (br#"{"type":"system""#, Some(false)),
-            (b"hello", Some(false)),
+            (br#"{"type":"system","subtype":"init"}"#, json(Format::StreamJson)),
+            (b"\xef\xbb\xbf {\"a\":[\"\xff\"],\"type\":\"x\"}", json(Format::StreamJson)),
+            (br#"{"type":"thread.started","thread_id":"t"}"#, json(Format::Codex)),
+            (br#"{"type":"step_start","sessionID":"s"}"#, json(Format::Opencode)),
+            (br#"{"type":7}"#, Some(First::Text)),
+            (br#"{"ok":true}"#, Some(First::Text)),
+            (br#"{"type":"system""#, Some(First::Text)),
+            (b"hello", Some(First::Text)),
         ];
         for (line, expected) in cases {
-            assert_eq!(speaks_json(line), expected, "{}", String::from_utf8_lossy(line));
+            assert_eq!(first(line), expected, "{}", String::from_utf8_lossy(line));
         }
     }
 

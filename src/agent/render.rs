@@ -28,6 +28,28 @@ pub enum Kind {
     Error,
 }
 
+/// How much of what an agent says and does is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ShowAgent {
+    /// Nothing.
+    None,
+    /// What it does, not what it says: for logs that others read.
+    Tools,
+    /// Everything.
+    Full,
+}
+
+impl ShowAgent {
+    /// Whether a line is shown. The text of a program that speaks no agent's format is its log.
+    pub fn shows(self, kind: Kind, plain: bool) -> bool {
+        match self {
+            ShowAgent::None => false,
+            ShowAgent::Tools => plain || !matches!(kind, Kind::Text | Kind::Thinking),
+            ShowAgent::Full => true,
+        }
+    }
+}
+
 /// One line of display, without its newline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -57,7 +79,7 @@ impl Renderer {
             Event::Text { text, end } => self.text(text, *end, false, &mut out),
             Event::Thinking { text, end } => self.text(text, *end, true, &mut out),
             // These come in the middle of a text and would cut its line.
-            Event::Tokens(_) | Event::Turn | Event::ToolResult { .. } => {}
+            Event::Tokens(_) | Event::Cost { .. } | Event::Turn | Event::ToolResult { .. } => {}
             other => {
                 self.flush(&mut out);
                 whole(other, &mut out);
@@ -108,16 +130,19 @@ impl Renderer {
 fn whole(event: &Event, out: &mut Vec<Line>) {
     let mut line = |kind, text: String| out.push(Line { kind, text });
     match event {
-        Event::Init { model, version, .. } => {
+        Event::Init { model, version, session } => {
             let version = version.as_ref().map(|v| format!(" (v{v})")).unwrap_or_default();
-            let model = model.as_deref().unwrap_or("model unknown");
-            line(Kind::Header, format!("Agent: {model}{version}"));
+            let session = session.as_ref().map(|s| format!("session {s}"));
+            let who = model.clone().or(session).unwrap_or_else(|| "model unknown".to_owned());
+            line(Kind::Header, format!("Agent: {who}{version}"));
         }
         Event::ToolUse { name, summary, .. } if summary.is_empty() => line(Kind::Tool, name.clone()),
         Event::ToolUse { name, summary, .. } => line(Kind::Tool, format!("{name}: {summary}")),
         Event::PermissionDenied { tool, .. } => line(Kind::Warning, format!("Permission denied: {tool}")),
         Event::Retry { attempt, max, delay_ms, error } => {
-            line(Kind::Note, format!("Retry {attempt}/{max}: {error} (delay {delay_ms}ms)"));
+            let count = if *max > 0 { format!(" {attempt}/{max}") } else { String::new() };
+            let delay = if *delay_ms > 0 { format!(" (delay {delay_ms}ms)") } else { String::new() };
+            line(Kind::Note, format!("Retry{count}: {error}{delay}"));
         }
         Event::Error { kind, message } if message.is_empty() => line(Kind::Error, kind.clone()),
         Event::Error { kind, message } => line(Kind::Error, format!("{kind}: {message}")),
@@ -127,6 +152,7 @@ fn whole(event: &Event, out: &mut Vec<Line>) {
         | Event::Text { .. }
         | Event::Thinking { .. }
         | Event::ToolResult { .. }
+        | Event::Cost { .. }
         | Event::Tokens(_) => {}
     }
 }

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claude_stream::ClaudeStream;
+use super::claude_stream::{ClaudeStream, Malformed};
+use super::codex_stream::CodexStream;
 use super::event::Event;
 use super::lines::{Lines, Piece};
-use super::plain;
+use super::opencode_stream::OpencodeStream;
+use super::plain::{self, First};
 
 /// The longest line that is parsed, in bytes. A longer one is counted and passed over; the artefact has it.
 pub const LINE_CAP: usize = 8 * 1024 * 1024;
@@ -16,7 +18,11 @@ pub const LINE_CAP: usize = 8 * 1024 * 1024;
 pub enum Format {
     /// Claude Code's stream-json.
     StreamJson,
-    /// Lines of text, or stream-json when the first line that is not empty is such an object.
+    /// The events of `codex exec --json`.
+    Codex,
+    /// The events of `opencode run --format json`.
+    Opencode,
+    /// Lines of text, or one of the others when the first line that is not empty is such an object.
     Auto,
 }
 
@@ -47,16 +53,42 @@ pub struct Decoder {
 /// The part that sees whole lines.
 #[derive(Debug)]
 struct Inner {
-    claude: ClaudeStream,
+    speaker: Speaker,
     stats: Stats,
+}
+
+/// Who speaks, with what is remembered of it.
+#[derive(Debug)]
+enum Speaker {
+    Claude(Box<ClaudeStream>),
+    Codex(Box<CodexStream>),
+    Opencode(Box<OpencodeStream>),
+}
+
+impl Speaker {
+    fn new(format: Format) -> Self {
+        match format {
+            Format::Codex => Speaker::Codex(Box::new(CodexStream::new())),
+            Format::Opencode => Speaker::Opencode(Box::new(OpencodeStream::new())),
+            Format::StreamJson | Format::Auto => Speaker::Claude(Box::new(ClaudeStream::new())),
+        }
+    }
+
+    fn line(&mut self, line: &[u8], sink: &mut dyn FnMut(Event)) -> Result<(), Malformed> {
+        match self {
+            Speaker::Claude(claude) => claude.line(line, sink),
+            Speaker::Codex(codex) => codex.line(line, sink),
+            Speaker::Opencode(opencode) => opencode.line(line, sink),
+        }
+    }
 }
 
 impl Decoder {
     /// A decoder for a runtime that writes `format`.
     pub fn new(format: Format) -> Self {
-        let stream_json = (format == Format::StreamJson).then_some(true);
+        let stream_json = (format != Format::Auto).then_some(true);
         let stats = Stats { stream_json, ..Stats::default() };
-        Self { lines: Lines::new(LINE_CAP), inner: Inner { claude: ClaudeStream::new(), stats } }
+        Self { lines: Lines::new(LINE_CAP), inner: Inner { speaker: Speaker::new(format), stats } }
     }
 
     /// Takes the next bytes, wherever they were cut. Nothing makes it stop: what cannot be read is counted.
@@ -76,6 +108,11 @@ impl Decoder {
             Some(Piece::Oversized(_)) if inner.stats.stream_json == Some(false) => inner.oversized(sink),
             Some(_) => inner.stats.partial_tail = true,
         }
+    }
+
+    /// Whether the stream is known to be text.
+    pub fn is_text(&self) -> bool {
+        self.inner.stats.stream_json == Some(false)
     }
 
     /// What was seen so far.
@@ -101,11 +138,17 @@ impl Inner {
         }
         self.stats.lines += 1;
         if self.stats.stream_json.is_none() {
-            self.stats.stream_json = plain::speaks_json(line);
+            self.stats.stream_json = plain::first(line).map(|first| match first {
+                First::Text => false,
+                First::Json(format) => {
+                    self.speaker = Speaker::new(format);
+                    true
+                }
+            });
         }
         if self.stats.stream_json == Some(false) {
             sink(plain::text(line));
-        } else if self.claude.line(line, sink).is_err() {
+        } else if self.speaker.line(line, sink).is_err() {
             self.stats.malformed += 1;
             if self.stats.malformed == 1 {
                 sink(Event::Warning { message: "the agent's stream has lines that are not JSON".into() });

@@ -5,13 +5,15 @@ use serde_json::Value;
 /// What to show of the input of `tool`: the field, and how many characters of it.
 fn field(tool: &str) -> Option<(&'static str, usize)> {
     match tool {
-        "Bash" => Some(("command", 120)),
+        "Bash" | "bash" => Some(("command", 120)),
         "Read" | "Write" | "Edit" | "MultiEdit" => Some(("file_path", 200)),
+        "read" | "write" | "edit" => Some(("filePath", 200)),
         "NotebookEdit" => Some(("notebook_path", 200)),
-        "Agent" | "Task" => Some(("prompt", 120)),
-        "Grep" | "Glob" => Some(("pattern", 50)),
+        "Agent" | "Task" | "task" => Some(("prompt", 120)),
+        "Grep" | "Glob" | "grep" | "glob" => Some(("pattern", 50)),
         "Skill" => Some(("skill", 50)),
-        "WebFetch" => Some(("url", 120)),
+        "skill" => Some(("name", 50)),
+        "WebFetch" | "webfetch" => Some(("url", 120)),
         "WebSearch" => Some(("query", 120)),
         _ => None,
     }

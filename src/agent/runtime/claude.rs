@@ -6,6 +6,17 @@ use crate::agent::stream::Format;
 /// Where the CLI keeps its agents, skills and transcripts in the sandbox.
 const CONFIG: &str = "/sandbox/claude-config";
 
+/// Settings besides the user's, and the hook that they name.
+const SETTINGS: &str = "/sandbox/workspace/.fullsend/claude-settings.json";
+const NOTICE_HOOK: &str = "/sandbox/workspace/.fullsend/notice-hook.sh";
+
+/// After a tool has run: shows the notice that the agent's time is nearly over, once. Its words need no quoting.
+const NOTICE_HOOK_TEXT: &str = r#"#!/bin/sh
+notice=${FULLSEND_NOTICE_FILE:-}
+[ -n "$notice" ] && [ -f "$notice" ] && mkdir "$notice.shown" 2>/dev/null && read -r text <"$notice" || exit 0
+printf '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"%s"}}\n' "$text"
+"#;
+
 /// The runtime `claude`.
 #[derive(Debug, Clone, Copy)]
 pub struct Claude;
@@ -36,6 +47,8 @@ impl Runtime for Claude {
             let name = skill.file_name().unwrap_or("skill");
             items.push(item(format!("{CONFIG}/skills/{name}"), Source::Tree(skill.clone())));
         }
+        items.push(item(SETTINGS.to_owned(), Source::Bytes(settings().into_bytes())));
+        items.push(item(NOTICE_HOOK.to_owned(), Source::Bytes(NOTICE_HOOK_TEXT.into())));
         items.push(item(format!("{CONFIG}/plugins"), Source::Dir));
         items.extend(plugins(input));
         items
@@ -46,20 +59,57 @@ impl Runtime for Claude {
     }
 
     fn command(&self, launch: &Launch<'_>) -> String {
-        let mut words = vec!["claude", "--print", "--verbose", "--output-format", "stream-json"];
+        // One `--settings`, as only one counts: the hooks on tool calls tell of the notice as well.
+        let settings = launch.settings.unwrap_or(SETTINGS);
+        let mut words =
+            vec!["claude", "--print", "--verbose", "--output-format", "stream-json", "--settings", settings];
         for (flag, value) in [("--model", launch.model), ("--effort", launch.effort)] {
             words.extend(value.into_iter().flat_map(|value| [flag, value]));
         }
         let dirs: Vec<_> = launch.plugins.iter().map(|name| format!("{CONFIG}/plugins/{name}")).collect();
         words.extend(dirs.iter().flat_map(|dir| ["--plugin-dir", dir]));
-        words.extend(["--agent", launch.agent, "--dangerously-skip-permissions", launch.prompt]);
+        // Not in its help, but there: unknown options are refused.
+        let turns = launch.max_turns.map(|n| n.to_string());
+        let cost = launch.max_cost_usd.map(|usd| format!("{usd}"));
+        let limits = [("--max-turns", turns.as_deref()), ("--max-budget-usd", cost.as_deref())];
+        for (flag, value) in limits.into_iter().chain([("--resume", launch.resume)]) {
+            words.extend(value.into_iter().flat_map(|value| [flag, value]));
+        }
+        words.extend(["--agent", launch.agent, "--dangerously-skip-permissions"]);
         words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+    }
+
+    fn hooks(&self) -> bool {
+        true
+    }
+
+    fn resumes(&self) -> bool {
+        true
+    }
+
+    fn guidance(&self) -> Option<String> {
+        Some(format!("{CONFIG}/CLAUDE.md"))
+    }
+
+    /// It reads `CLAUDE.md` alone. A repository with nothing but `AGENTS.md` gets that as the user's instructions, so
+    /// that nothing in the repository changes.
+    fn instructions(&self, repo: &str) -> Option<String> {
+        Some(format!(
+            "if [ -f {repo}/AGENTS.md ] && ! [ -e {repo}/CLAUDE.md ] && ! [ -e {repo}/.claude/CLAUDE.md ] && \
+             ! [ -e {CONFIG}/CLAUDE.md ]; then ln -s {repo}/AGENTS.md {CONFIG}/CLAUDE.md; fi"
+        ))
     }
 
     fn transcripts(&self) -> Option<Transcripts> {
         // projects/<working directory with dashes>/<session id>.jsonl
         Some(Transcripts { dir: "/sandbox/claude-config/projects", name: "*.jsonl" })
     }
+}
+
+/// The settings of a run, which are added to those of the user and of the project.
+fn settings() -> String {
+    let hook = serde_json::json!({"type": "command", "command": format!("sh {NOTICE_HOOK}"), "timeout": 10});
+    serde_json::json!({"hooks": {"PostToolUse": [{"hooks": [hook]}]}}).to_string()
 }
 
 /// Plugins lie where claude looks for them, also when a script starts it.
@@ -93,6 +143,8 @@ mod tests {
             [
                 "/sandbox/claude-config/agents/code.md",
                 "/sandbox/claude-config/skills/greet",
+                SETTINGS,
+                NOTICE_HOOK,
                 "/sandbox/claude-config/plugins",
                 "/sandbox/claude-config/plugins/gopls"
             ]
@@ -101,16 +153,24 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_or_name_that_looks_like_a_flag_stays_one_word() {
+    fn a_name_that_looks_like_a_flag_stays_one_word() {
         let launch = Launch {
             repo: "/r",
             agent: "-x; rm",
-            prompt: "it's\n`me`",
+            prompt_file: "/p",
+            before: "",
+            resume: None,
+            max_turns: None,
+            max_cost_usd: None,
             model: None,
             effort: None,
             plugins: &[],
+            settings: None,
         };
         let words = shell_words::split(&Claude.command(&launch)).unwrap();
-        assert_eq!(words[5..], ["--agent", "-x; rm", "--dangerously-skip-permissions", "it's\n`me`"]);
+        assert_eq!(
+            words[5..],
+            ["--settings", SETTINGS, "--agent", "-x; rm", "--dangerously-skip-permissions"]
+        );
     }
 }

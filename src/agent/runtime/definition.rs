@@ -40,6 +40,39 @@ pub fn definition(text: &[u8], stem: &str) -> Definition {
     Definition { name: name.unwrap_or_else(|| stem.to_owned()), text, added }
 }
 
+/// The entries of a list in the front matter, such as `tools`: on the key's line, in brackets or not, or one per
+/// line below it. A comma within parentheses separates nothing.
+pub fn list(text: &[u8], key: &str) -> Vec<String> {
+    let Some((front, _)) = split(text) else { return Vec::new() };
+    let mut lines = front.split(|b| *b == b'\n').skip_while(|line| key_of(line) != Some(key.as_bytes()));
+    let Some(line) = lines.next() else { return Vec::new() };
+    let mut texts =
+        vec![String::from_utf8_lossy(&line[key.len()..]).trim_start_matches([' ', '\t', ':']).to_owned()];
+    let below = lines.take_while(|l| l.first().is_some_and(|b| b.is_ascii_whitespace() || *b == b'-'));
+    texts.extend(below.map(|l| String::from_utf8_lossy(l).trim().trim_start_matches('-').to_owned()));
+    let mut out = Vec::new();
+    for text in texts {
+        let mut depth = 0_i32;
+        let parts = text.trim().trim_start_matches('[').trim_end_matches(']').split(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            c == ',' && depth == 0
+        });
+        let entries = parts.map(|part| part.trim().trim_matches(['"', '\'']).to_owned());
+        out.extend(entries.filter(|entry| !entry.is_empty() && !entry.starts_with('#')));
+    }
+    out
+}
+
+/// What follows the front matter; the whole where there is none.
+pub fn body(text: &[u8]) -> &[u8] {
+    split(text).map_or(text, |(_, body)| body)
+}
+
+/// The value of a key of the front matter, when it is one word or one line.
+pub fn scalar(text: &[u8], key: &str) -> Option<String> {
+    value(split(text)?.0, key)
+}
+
 /// The lines between the two `---` lines, and what follows them.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = text.strip_prefix(b"---\n").or_else(|| text.strip_prefix(b"---\r\n"))?;
@@ -96,6 +129,19 @@ mod tests {
         let text = b"---\r\nname: \"coder\"  # who\r\ndescription: >\r\n  writes code\r\n---\r\nBody \xff";
         let got = definition(text, "code");
         assert_eq!(got, Definition { name: "coder".into(), text: text.to_vec(), added: vec![] });
+    }
+
+    #[test]
+    fn lists_have_three_forms() {
+        for form in [
+            "tools: Bash(git add:*, x), Read",
+            "tools: [\"Bash(git add:*, x)\", Read]",
+            "tools:\n  - Bash(git add:*, x)\n  - Read",
+        ] {
+            let text = format!("---\nname: n\n{form}\nmodel: m\n---\ntools: Other\n");
+            assert_eq!(list(text.as_bytes(), "tools"), ["Bash(git add:*, x)", "Read"], "{form}");
+        }
+        assert!(list(b"---\nname: n\n---\n", "tools").is_empty());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Runtimes: the agent programs that a harness can use, behind one small trait.
 
 mod claude;
+mod codex;
 mod definition;
+mod opencode;
 mod script;
 
 use std::borrow::Cow;
@@ -12,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::stream::Format;
 
 pub use claude::Claude;
-pub use definition::{Definition, definition};
+pub use codex::Codex;
+pub use definition::{Definition, body, definition, list, scalar};
+pub use opencode::Opencode;
 pub use script::Script;
 
 /// The workspace in the sandbox. Agents and skills in the field depend on these places.
@@ -22,23 +26,29 @@ pub const WORKSPACE: &str = "/sandbox/workspace";
 pub const PROMPT: &str = "Run the agent task";
 
 /// Which runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
+    /// OpenCode.
+    Opencode,
     /// The agent file is a program.
     Script,
 }
 
 impl Kind {
     /// Every runtime.
-    pub const ALL: [Kind; 2] = [Kind::Claude, Kind::Script];
+    pub const ALL: [Kind; 4] = [Kind::Claude, Kind::Codex, Kind::Opencode, Kind::Script];
 
     /// The name in a harness.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Claude => "claude",
+            Kind::Codex => "codex",
+            Kind::Opencode => "opencode",
             Kind::Script => "script",
         }
     }
@@ -60,6 +70,8 @@ impl Kind {
     pub fn runtime(self) -> &'static dyn Runtime {
         match self {
             Kind::Claude => &Claude,
+            Kind::Codex => &Codex,
+            Kind::Opencode => &Opencode,
             Kind::Script => &Script,
         }
     }
@@ -107,14 +119,25 @@ pub struct Launch<'a> {
     pub repo: &'a str,
     /// The name of the agent: [`Runtime::agent_name`].
     pub agent: &'a str,
-    /// The prompt; see [`PROMPT`].
-    pub prompt: &'a str,
+    /// The file in the sandbox that holds the prompt; see [`PROMPT`]. It is the program's standard input where
+    /// [`Runtime::reads_prompt`] says so: a prompt may be too long for a command line.
+    pub prompt_file: &'a str,
+    /// Shell text that is run before the program; see [`script`].
+    pub before: &'a str,
+    /// The session to take up again; for a runtime that [`Runtime::resumes`].
+    pub resume: Option<&'a str>,
+    /// How many turns are left, for a runtime that has a limit of its own.
+    pub max_turns: Option<u64>,
+    /// How many US dollars are left, likewise.
+    pub max_cost_usd: Option<f64>,
     /// The model, when the harness or the user chose one.
     pub model: Option<&'a str>,
     /// The effort, when the harness chose one.
     pub effort: Option<&'a str>,
     /// The names of the plugins.
     pub plugins: &'a [&'a str],
+    /// Settings that call the hooks; for a runtime that has [`Runtime::hooks`].
+    pub settings: Option<&'a str>,
 }
 
 /// Where a runtime leaves its transcripts.
@@ -134,6 +157,11 @@ pub trait Runtime: std::fmt::Debug + Sync {
     /// Programs of which the sandbox must have the first that is found. Empty: nothing beyond what is put in.
     fn programs(&self) -> &'static [&'static str];
 
+    /// The command that tells its version; none where its stream does.
+    fn version(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What it writes to standard output.
     fn format(&self) -> Format;
 
@@ -146,20 +174,65 @@ pub trait Runtime: std::fmt::Debug + Sync {
     /// Variables for `.env`: names and values.
     fn env(&self) -> &'static [(&'static str, &'static str)];
 
+    /// Lines for the shell before the command.
+    fn setup(&self) -> &'static str {
+        ""
+    }
+
     /// The command, as shell words ready for a shell.
     fn command(&self, launch: &Launch<'_>) -> String;
 
+    /// Whether it reads the prompt from its standard input.
+    fn reads_prompt(&self) -> bool {
+        true
+    }
+
+    /// Whether it can go on with a session of an earlier start: it knows what it did, and why.
+    fn resumes(&self) -> bool {
+        false
+    }
+
+    /// Whether it calls hooks on its tool calls, in the protocol of Claude Code.
+    fn hooks(&self) -> bool {
+        false
+    }
+
     /// Where its transcripts are.
     fn transcripts(&self) -> Option<Transcripts>;
+
+    /// The model that the definition names, where the command line has to say it.
+    fn model(&self, _input: &Input<'_>) -> Option<String> {
+        None
+    }
+
+    /// What of the harness it cannot honour, each in a few words for the user.
+    fn cannot(&self, _input: &Input<'_>, _effort: Option<&str>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Where its CLI looks for instructions that hold for every project, in the sandbox.
+    fn guidance(&self) -> Option<String> {
+        None
+    }
+
+    /// Lines for the shell that make the project's instructions in `repo` (a quoted path) known where the CLI does
+    /// not find them by itself. They run once, before the agent.
+    fn instructions(&self, _repo: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The text for bash that runs the agent in the repository with the environment of `.env`. The shell becomes
 /// the agent, so that a signal for the one reaches the other.
 pub fn script(runtime: &dyn Runtime, launch: &Launch<'_>) -> String {
+    let input =
+        if runtime.reads_prompt() { format!(" <{}", quote(launch.prompt_file)) } else { String::new() };
     format!(
-        "cd {repo} || exit 126\n. {env}\nexec {command}\n",
+        "cd {repo} || exit 126\n. {env}\n{before}{setup}exec {command}{input}\n",
         repo = quote(launch.repo),
+        before = launch.before,
         env = quote(&format!("{WORKSPACE}/.env")),
+        setup = runtime.setup(),
         command = runtime.command(launch),
     )
 }
@@ -204,19 +277,39 @@ mod tests {
         let launch = Launch {
             repo: "/sandbox/workspace/it's a $(repo)",
             agent: "greeter",
-            prompt: PROMPT,
+            prompt_file: "/sandbox/p",
+            before: "",
+            resume: Some("5e55"),
+            max_turns: Some(7),
+            max_cost_usd: Some(1.25),
             model: Some("opus"),
             effort: Some("high"),
             plugins: &["gopls", "other"],
+            settings: None,
         };
         assert_eq!(
             script(&Claude, &launch),
             "cd '/sandbox/workspace/it'\\''s a $(repo)' || exit 126\n\
              . /sandbox/workspace/.env\n\
-             exec claude --print --verbose --output-format stream-json --model opus --effort high \
+             exec claude --print --verbose --output-format stream-json --settings \
+             /sandbox/workspace/.fullsend/claude-settings.json --model opus --effort high \
              --plugin-dir /sandbox/claude-config/plugins/gopls --plugin-dir /sandbox/claude-config/plugins/other \
-             --agent greeter --dangerously-skip-permissions 'Run the agent task'\n"
+             --max-turns 7 --max-budget-usd 1.25 --resume 5e55 --agent greeter --dangerously-skip-permissions </sandbox/p\n"
         );
+        let launch = Launch { resume: Some("s-1"), ..launch };
+        let base_url = "${OPENAI_BASE_URL:+--config \"openai_base_url=\\\"$OPENAI_BASE_URL\\\"\"}";
+        assert_eq!(
+            Codex.command(&launch),
+            format!(
+                "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --profile fullsend \
+                 --model opus --config 'model_reasoning_effort=\"high\"' {base_url} resume s-1 -"
+            )
+        );
+        assert_eq!(
+            Opencode.command(&launch),
+            "opencode run --format json --thinking --auto --agent greeter --model opus --variant high --session s-1"
+        );
+
         let launch = Launch { agent: "my agent.sh", model: None, effort: None, ..launch };
         assert_eq!(Script.command(&launch), "'/sandbox/workspace/agent/my agent.sh'");
     }

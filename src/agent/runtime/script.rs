@@ -47,6 +47,11 @@ impl Runtime for Script {
         quote(&format!("{WORKSPACE}/agent/{}", launch.agent)).into_owned()
     }
 
+    /// It finds the prompt by `FULLSEND_PROMPT_FILE`.
+    fn reads_prompt(&self) -> bool {
+        false
+    }
+
     fn transcripts(&self) -> Option<Transcripts> {
         None
     }

@@ -307,3 +307,61 @@ proptest! {
         prop_assert!(matches!(seen.events.last(), Some(Event::Result(r)) if r.text == "ok"));
     }
 }
+
+/// Streams of the other CLIs.
+const OTHERS: [(Format, &[u8]); 2] = [
+    (
+        Format::Codex,
+        include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/fixtures/streams/codex-0.171.0-edit.jsonl"
+        )),
+    ),
+    (
+        Format::Opencode,
+        include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/fixtures/streams/opencode-1.18.33-retry.jsonl"
+        )),
+    ),
+];
+
+#[test]
+fn other_streams_are_recognised_and_incomplete_without_their_last_line() {
+    for (format, bytes) in OTHERS {
+        let whole = decode(Format::Auto, [bytes]);
+        assert_eq!(whole, decode(format, [bytes]));
+        assert_eq!(whole.judged(Exit::Status(0)), Judgement::Success);
+        let cut = decode(format, [&bytes[..bytes.len() - 2]]);
+        assert!(cut.stats.partial_tail);
+        assert!(matches!(cut.judged(Exit::Status(0)), Judgement::Incomplete(_)), "{format:?}");
+    }
+}
+
+#[test]
+fn other_streams_tolerate_what_they_do_not_know_and_count_nothing_twice() {
+    for (format, bytes) in OTHERS {
+        let whole = decode(format, [bytes]);
+        let noise = b"{\"type\":\"of tomorrow\",\"part\":7,\"item\":[]}\nno JSON\n[]\n{\"type\":{}}\n";
+        let seen = decode(format, [&noise[..], bytes]);
+        assert_eq!((seen.metrics, seen.stats.malformed), (whole.metrics.clone(), 1), "{format:?}");
+        // A tool or a part that is told of again.
+        let doubled: Vec<u8> = bytes
+            .split_inclusive(|b| *b == b'\n')
+            .flat_map(|line| {
+                let again = memchr::memmem::find(line, b"item.started").is_some()
+                    || memchr::memmem::find(line, b"\"step_").is_some();
+                std::iter::repeat_n(line, 1 + usize::from(again)).flatten().copied()
+            })
+            .collect();
+        assert_eq!(decode(format, [&doubled[..]]).metrics, whole.metrics, "{format:?}");
+    }
+}
+
+#[test]
+fn more_work_after_a_result_takes_it_back() {
+    let (_, bytes) = OTHERS[1];
+    let line = b"{\"type\":\"step_start\",\"sessionID\":\"s\",\"part\":{\"id\":\"another\"}}\n";
+    let seen = decode(Format::Opencode, [bytes, line]);
+    assert!(matches!(seen.judged(Exit::Status(0)), Judgement::Incomplete(_)));
+}

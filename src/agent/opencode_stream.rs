@@ -1,0 +1,215 @@
+//! The events of OpenCode (`opencode run --format json`), as 1.18.33 writes them.
+//!
+//! Every line has a type and a part of a message. A step is one answer of the model; a tool comes once, when it
+//! has ended. The stream has no final word of its own: the last step of a run ends for another reason than tool
+//! calls, and an error ends it too.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::blocks::{Object, Scalar};
+use super::claude_stream::{Malformed, parse};
+use super::event::{Event, ResultEvent, Usage};
+use super::recent::Recent;
+use super::summary::summary;
+
+/// How OpenCode answers a tool that its configuration denies, and one that it cannot ask for.
+const DENIED: [&str; 2] =
+    ["The user has specified a rule which prevents you", "The user rejected permission"];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: Scalar,
+    #[serde(rename = "sessionID")]
+    session: Scalar,
+    part: Object<Part>,
+    error: Object<Failure>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Part {
+    id: Scalar,
+    text: Scalar,
+    tool: Scalar,
+    #[serde(rename = "callID")]
+    call: Scalar,
+    state: Object<State>,
+    reason: Scalar,
+    tokens: Object<Tokens>,
+    cost: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct State {
+    status: Scalar,
+    input: Value,
+    error: Scalar,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Tokens {
+    input: Scalar,
+    output: Scalar,
+    reasoning: Scalar,
+    cache: Object<Cache>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cache {
+    read: Scalar,
+    write: Scalar,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Failure {
+    name: Scalar,
+    data: Object<Words>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Words {
+    message: Scalar,
+    #[serde(rename = "statusCode")]
+    status: Scalar,
+}
+
+impl From<Tokens> for Usage {
+    fn from(tokens: Tokens) -> Self {
+        let cache = tokens.cache.0.unwrap_or_default();
+        Usage {
+            input: tokens.input.whole(),
+            output: tokens.output.whole().saturating_add(tokens.reasoning.whole()),
+            cache_creation: cache.write.whole(),
+            cache_read: cache.read.whole(),
+        }
+    }
+}
+
+type Sink<'a> = &'a mut dyn FnMut(Event);
+
+/// The decoder of one stream.
+#[derive(Debug)]
+pub(super) struct OpencodeStream {
+    session: Option<String>,
+    /// Steps and tools, by their ids.
+    seen: Recent<()>,
+    turns: u64,
+    denials: u64,
+    usage: Usage,
+    cost: f64,
+    text: String,
+}
+
+impl OpencodeStream {
+    pub(super) fn new() -> Self {
+        Self {
+            session: None,
+            seen: Recent::new(),
+            turns: 0,
+            denials: 0,
+            usage: Usage::default(),
+            cost: 0.0,
+            text: String::new(),
+        }
+    }
+
+    /// Decodes one line.
+    pub(super) fn line(&mut self, line: &[u8], sink: Sink<'_>) -> Result<(), Malformed> {
+        let Object(Some(line)) = parse::<Object<Line>>(line)? else { return Ok(()) };
+        if self.session.is_none()
+            && let Scalar::Text(session) = line.session
+        {
+            self.session = Some(session.clone());
+            sink(Event::Init { model: None, version: None, session: Some(session) });
+        }
+        let part = line.part.0.unwrap_or_default();
+        let fresh = part.id.text().is_none_or(|id| self.seen.is_new(id));
+        match line.kind.text().unwrap_or_default() {
+            "error" => self.error(line.error.0.unwrap_or_default(), sink),
+            _ if !fresh => {}
+            "step_start" => {
+                self.turns += 1;
+                sink(Event::Turn);
+            }
+            "text" => {
+                let text = part.text.into_text().unwrap_or_default();
+                self.text.clone_from(&text);
+                sink(Event::Text { text, end: true });
+            }
+            "reasoning" => {
+                sink(Event::Thinking { text: part.text.into_text().unwrap_or_default(), end: true });
+            }
+            "tool_use" => self.tool(part, sink),
+            "step_finish" => self.step(part, sink),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn tool(&mut self, part: Part, sink: Sink<'_>) {
+        let name = part.tool.into_text().unwrap_or_default();
+        let id = part.call.into_text().unwrap_or_default();
+        let state = part.state.0.unwrap_or_default();
+        sink(Event::ToolUse { summary: summary(&name, &state.input), name: name.clone(), id: id.clone() });
+        let failed = state.status.text() == Some("error");
+        if failed && state.error.text().is_some_and(|e| DENIED.iter().any(|d| e.starts_with(d))) {
+            self.denials += 1;
+            sink(Event::PermissionDenied { tool: name, id });
+        } else {
+            sink(Event::ToolResult { id, is_error: failed });
+        }
+    }
+
+    fn step(&mut self, part: Part, sink: Sink<'_>) {
+        let usage = part.tokens.0.map(Usage::from).unwrap_or_default();
+        self.usage.add(&usage);
+        self.cost += part.cost.as_f64().unwrap_or(0.0);
+        if !usage.is_zero() {
+            sink(Event::Tokens(usage));
+        }
+        sink(Event::Cost { total_usd: self.cost });
+        match part.reason.text() {
+            Some("tool-calls") => {}
+            Some("stop") => sink(Event::Result(ResultEvent { subtype: "success".into(), ..self.result() })),
+            reason => {
+                let reason = reason.unwrap_or("unknown");
+                let errors = vec![format!("the last answer of the model ended early: {reason}")];
+                let result = ResultEvent { is_error: true, errors, ..self.result() };
+                sink(Event::Result(ResultEvent { subtype: "error_during_execution".into(), ..result }));
+            }
+        }
+    }
+
+    fn error(&mut self, failure: Failure, sink: Sink<'_>) {
+        let words = failure.data.0.unwrap_or_default();
+        let kind = failure.name.into_text().unwrap_or_else(|| "error".into());
+        let message = words.message.into_text().unwrap_or_else(|| kind.clone());
+        let message = match words.status {
+            Scalar::Whole(status) => format!("{message} (HTTP {status})"),
+            _ => message,
+        };
+        sink(Event::Error { kind, message: message.clone() });
+        let result = ResultEvent { is_error: true, text: message, ..self.result() };
+        sink(Event::Result(ResultEvent { subtype: "error_during_execution".into(), ..result }));
+    }
+
+    fn result(&self) -> ResultEvent {
+        ResultEvent {
+            num_turns: Some(self.turns),
+            total_cost_usd: Some(self.cost),
+            usage: Some(self.usage),
+            text: self.text.clone(),
+            permission_denials: self.denials,
+            session_id: self.session.clone(),
+            ..ResultEvent::default()
+        }
+    }
+}
