@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use owo_colors::Style;
 
 use super::ci::Ci;
-use super::printer::{Printer, escape_command};
+use super::github;
+use super::printer::Printer;
 use crate::harness::problem::Problems;
 
 /// The report of one error, ready to be written.
@@ -16,11 +17,20 @@ pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
         // Message and help of the only problem are those of the report.
         Some(Problems(list)) if let [only] = list.as_slice() => {
             let _ = writeln!(out, "{head}: {}", printer.clean(&super::problem::message(only)));
-            out.push_str(&super::problem::excerpt_text(only, printer.color(), printer.unicode()));
+            out.push_str(&printer.frame(&super::problem::excerpt_text(
+                only,
+                printer.color(),
+                printer.unicode(),
+            )));
         }
         Some(problems) => {
             let _ = writeln!(out, "{head}: {}\n", printer.clean(error.message()));
-            out.push_str(&super::problem::render(problems, printer.color(), printer.unicode(), 110));
+            out.push_str(&printer.frame(&super::problem::render(
+                problems,
+                printer.color(),
+                printer.unicode(),
+                110,
+            )));
             out.push('\n');
         }
         None => {
@@ -35,34 +45,7 @@ pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
     let help = printer.paint("help", Style::new().cyan().bold());
     let _ = writeln!(out, "{help}: {}", printer.clean(&error.help_text()));
     if printer.ci() == Ci::GitHub {
-        out.push_str(&annotation(error, printer));
+        out.push_str(&github::of_error(error, printer));
     }
     out
-}
-
-/// One annotation per problem with a place, else one for the error.
-fn annotation(error: &crate::Error, printer: &Printer) -> String {
-    let mut out = String::new();
-    let placed =
-        error.problem_list().into_iter().flat_map(|p| &p.0).filter_map(|p| Some((p, p.place.as_ref()?)));
-    for (problem, place) in placed {
-        let _ = writeln!(
-            out,
-            "::error file={},line={},col={},title={}::{}",
-            escape_property(place.file.as_str()),
-            place.line.max(1),
-            place.column.max(1),
-            problem.code,
-            escape_command(&printer.clean(&problem.message)),
-        );
-    }
-    if out.is_empty() {
-        out =
-            format!("::error title={}::{}\n", error.code(), escape_command(&printer.clean(error.message())));
-    }
-    out
-}
-
-fn escape_property(text: &str) -> String {
-    escape_command(text).replace(':', "%3A").replace(',', "%2C")
 }

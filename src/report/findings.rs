@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::printer::{Printer, escape_command};
+use super::github::annotate;
+use super::printer::Printer;
 use crate::error::Code;
 use crate::harness::problem::{Problem, Problems, Severity};
 
@@ -16,7 +17,7 @@ pub fn count(problems: &Problems) -> (usize, usize) {
 
 /// For people: each with its excerpt, errors first, then the sum.
 pub fn text(problems: &Problems, agents: usize, printer: &Printer) -> String {
-    let mut out = super::problem::render(problems, printer.color(), printer.unicode(), 110);
+    let mut out = printer.frame(&super::problem::render(problems, printer.color(), printer.unicode(), 110));
     if !out.is_empty() {
         out.push('\n');
     }
@@ -120,24 +121,12 @@ fn uri(path: &str) -> String {
 
 /// Annotations of GitHub Actions.
 pub fn github(problems: &Problems) -> String {
-    let mut out = String::new();
-    for problem in &problems.0 {
-        let mut at = String::new();
-        if let Some(place) = &problem.place {
-            let _ = write!(at, "file={},line={},", property(place.file.as_str()), place.line.max(1));
-            if place.column > 0 {
-                let _ = write!(at, "col={},", place.column);
-            }
-        }
+    let one = |problem: &Problem| {
+        let at = problem.place.as_ref().map(|p| (p.file.as_str(), p.line, p.column));
         let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-        let message = escape_command(&format!("{}{help}", problem.message));
-        let _ = writeln!(out, "::{} {at}title={}::{message}", level(problem), problem.code);
-    }
-    out
-}
-
-fn property(text: &str) -> String {
-    escape_command(text).replace(':', "%3A").replace(',', "%2C")
+        annotate(level(problem), at, problem.code.as_str(), &format!("{}{help}", problem.message))
+    };
+    problems.0.iter().map(one).collect()
 }
 
 fn pretty(value: &Value) -> String {

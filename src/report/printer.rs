@@ -5,15 +5,16 @@
 //! stderr, file names) passes [`sanitize`](super::sanitize) and the redactor before it is written.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use owo_colors::{OwoColorize as _, Style};
 
 use super::ci::Ci;
+use super::github::{annotate, escape_data};
 use super::sanitize;
 use super::text::duration;
-use crate::secrets::{MIN_LEN, Registry, Secret};
+use crate::secrets::{MIN_LEN, Redactor, Registry};
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -119,14 +120,21 @@ impl Printer {
     }
 
     /// From now on these values never appear in what is printed.
-    pub fn hide(&self, secrets: &[Secret]) {
+    pub fn hide(&self, secrets: &Registry) {
         if self.ci == Ci::GitHub {
-            // GitHub masks line by line.
-            for line in secrets.iter().flat_map(|v| v.expose().lines()).filter(|l| l.len() >= MIN_LEN) {
-                Self::raw(&format!("::add-mask::{}\n", escape_command(line)));
+            // GitHub masks line by line. GitLab has no such command.
+            let lines = secrets.values().iter().flat_map(|v| v.expose().lines().map(str::trim));
+            let telling = lines.filter(|l| l.len() >= MIN_LEN && !l.starts_with("-----"));
+            for line in telling.collect::<std::collections::BTreeSet<_>>() {
+                Self::raw(&format!("::add-mask::{}\n", escape_data(line)));
             }
         }
-        self.lock().secrets = Registry::new(secrets);
+        self.lock().secrets = secrets.clone();
+    }
+
+    /// The secrets of this run.
+    pub fn secrets(&self) -> Registry {
+        self.lock().secrets.clone()
     }
 
     /// Writes text as it stands (data that a command was asked for).
@@ -137,7 +145,8 @@ impl Printer {
     /// The first line of a run.
     pub fn title(&self, text: &str) {
         if self.verbosity >= Verbosity::Normal {
-            Self::line(&self.paint(text, Style::new().bold()));
+            let text = self.clean(text);
+            Self::line(&self.paint(&text, Style::new().bold()));
         }
     }
 
@@ -223,9 +232,19 @@ impl Printer {
     pub fn warn(&self, text: &str) {
         let text = self.clean(text);
         if self.ci == Ci::GitHub {
-            Self::raw(&format!("::warning::{}\n", escape_command(&text)));
+            Self::raw(&format!("::warning::{}\n", escape_data(&text)));
         } else {
             Self::line(&format!("  {} {text}", self.paint("!", Style::new().yellow().bold())));
+        }
+    }
+
+    /// A finding in a file of the repository, as [`Printer::warn`]; GitHub shows it beside the line.
+    pub fn warn_at(&self, file: &str, line: usize, title: &str, text: &str) {
+        if self.ci == Ci::GitHub {
+            let (file, title, text) = (self.clean(file), self.clean(title), self.clean(text));
+            Self::raw(&annotate("warning", Some((&file, line, 0)), &title, &text));
+        } else {
+            self.warn(text);
         }
     }
 
@@ -268,13 +287,43 @@ impl Printer {
 
     /// Removes what must not be shown from one line of foreign text.
     pub fn clean(&self, text: &str) -> String {
-        let redacted = self.lock().secrets.redact_text(text).into_owned();
-        sanitize::line(&redacted, self.ci)
+        let secrets = self.lock().secrets.clone();
+        let shown = sanitize::line(&secrets.redact_text(text), self.ci);
+        // What was taken out may have stood in the middle of a value, which is whole only now.
+        secrets.redact_text(&shown).into_owned()
+    }
+
+    /// One line of foreign text for a file that another program reads: as [`Printer::clean`], but not made for a log.
+    pub fn inert(&self, text: &str) -> String {
+        let secrets = self.lock().secrets.clone();
+        let shown = sanitize::line(&secrets.redact_text(text), Ci::None);
+        secrets.redact_text(&shown).into_owned()
     }
 
     /// Replaces the known secrets in text that is written elsewhere.
     pub fn redact(&self, text: &str) -> String {
         self.lock().secrets.redact_text(text).into_owned()
+    }
+
+    /// Lines that we laid out ourselves around foreign text (an excerpt of a file), fit to be shown.
+    pub(super) fn frame(&self, text: &str) -> String {
+        let text = self.redact(text);
+        text.split_inclusive('\n')
+            .map(|line| match line.strip_suffix('\n') {
+                Some(line) => sanitize::disarm(line, self.ci) + "\n",
+                None => sanitize::disarm(line, self.ci),
+            })
+            .collect()
+    }
+
+    /// A redactor of a stream that knows the secrets of this run.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(&self.lock().secrets)
+    }
+
+    /// `text`, of which parts were cut for display, without the beginnings of secrets that the cuts left.
+    pub fn hide_cuts(&self, text: &str) -> String {
+        self.lock().secrets.hide_cuts(text).into_owned()
     }
 
     pub(super) fn paint(&self, text: &str, style: Style) -> String {
@@ -295,10 +344,13 @@ impl Printer {
         Self::raw(&format!("{text}\n"));
     }
 
-    /// A reader that went away (`| head`) must not end the run: the sandbox still has to be deleted.
+    /// A reader that went away (`| head`) must not end the run: the sandbox still has to be deleted. What else went
+    /// wrong is kept for [`written`].
     fn raw(text: &str) {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        drop(out);
+        note(done);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
@@ -306,9 +358,27 @@ impl Printer {
     }
 }
 
-/// Escapes the data part of a GitHub workflow command.
-pub(super) fn escape_command(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+/// The first thing that went wrong in writing to standard output.
+static FAILED: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Keeps a failure of standard output, unless it is that nobody reads any more.
+pub fn note(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = FAILED.set(error);
+    }
+}
+
+/// Whether everything that was printed so far arrived, or nobody wanted it. For commands whose output is what they
+/// are called for.
+///
+/// # Errors
+/// [`crate::Code::Io`] with the words of the system, e.g. for a full disk.
+pub fn written() -> crate::Result<()> {
+    let Some(error) = FAILED.get() else { return Ok(()) };
+    Err(crate::Error::new(crate::Code::Io, format!("cannot write to standard output: {error}"))
+        .help("the answer is not complete; free space where it goes, or send it elsewhere"))
 }
 
 fn unix_seconds() -> i64 {

@@ -6,12 +6,16 @@ use std::borrow::Cow;
 
 /// One line, safe to show. Line breaks inside become spaces: give whole lines, one at a time.
 pub fn line(text: &str, ci: Ci) -> String {
-    let clean = clean(text);
+    disarm(&clean(text), ci)
+}
+
+/// One line that is clean already, or that we have coloured, without commands for the CI that shows it.
+pub fn disarm(text: &str, ci: Ci) -> String {
     match ci {
-        Ci::None => clean,
-        Ci::GitHub => github(&clean),
+        Ci::None => text.to_owned(),
+        Ci::GitHub => github(text),
         Ci::GitLab => {
-            clean.replace("section_start:", "section_start :").replace("section_end:", "section_end :")
+            text.replace("section_start:", "section_start :").replace("section_end:", "section_end :")
         }
     }
 }
@@ -104,6 +108,11 @@ fn fate(c: char) -> Fate {
     }
 }
 
+/// Whether a character is a control or does not show.
+pub(super) fn is_unseen(c: char) -> bool {
+    c.is_control() || is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// Characters that reorder text or do not show: bidi controls (CVE-2021-42574), zero width, tags.
 fn is_hidden(c: char) -> bool {
     matches!(c,
@@ -182,7 +191,14 @@ mod tests {
         for (input, expected) in cases {
             assert_eq!(line(input, Ci::GitHub), expected, "{input:?}");
         }
-        assert_eq!(line("section_start:1:x\r\u{1b}[0K", Ci::GitLab), "section_start :1:x ");
+        for (input, expected) in [
+            ("section_start:1:x\r\u{1b}[0K", "section_start :1:x "),
+            ("\u{1b}[0Ksection_end:1:x\r\u{1b}[0K", "section_end :1:x "),
+            ("section_sta\u{200b}rt:1:x[collapsed=true]", "section_start :1:x[collapsed=true]"),
+            ("::error:: is nothing there", "::error:: is nothing there"),
+        ] {
+            assert_eq!(line(input, Ci::GitLab), expected, "{input:?}");
+        }
     }
 
     #[test]
@@ -238,6 +254,8 @@ mod tests {
                 let breaks = ['\u{2028}', '\u{2029}'];
                 prop_assert!(!out.contains(breaks));
                 prop_assert_eq!(line(&out, Ci::None), out.clone());
+                prop_assert_eq!(line(&out, ci), out.clone(), "sanitising again changes nothing");
+                prop_assert!(ci != Ci::GitLab || !out.contains("section_start:") && !out.contains("section_end:"));
                 if ci == Ci::GitHub {
                     let shown = format!("Bash:{out}");
                     prop_assert!(!shown.contains("::") && !shown.contains("##["), "{:?}", out);
