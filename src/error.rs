@@ -70,15 +70,26 @@ codes! {
     PathEscape => "FS-PATH-ESCAPE", User, "A path leads outside the harness directory.";
     FileMissing => "FS-FILE-MISSING", User, "A file that the harness names does not exist or cannot be read.";
     FileType => "FS-FILE-TYPE", User, "A path names the wrong kind of file.";
+    ImageUnpinned => "FS-IMAGE-UNPINNED", User, "The image policy asks for a digest, and the image has none.";
+    ImageUnverified => "FS-IMAGE-UNVERIFIED", Blocked, "The image is not signed by whom the image policy accepts.";
     RunUnknown => "FS-RUN-UNKNOWN", User, "There is no run of that name.";
     EnvUnset => "FS-ENV-UNSET", User, "A variable that the harness refers to is not set.";
     EnvFile => "FS-ENV-FILE", User, "An --env-file cannot be read.";
     CredentialEmpty => "FS-CREDENTIAL-EMPTY", User, "A provider credential expands to an empty value.";
     ProviderUnknown => "FS-PROVIDER-UNKNOWN", User, "A provider is defined nowhere.";
     ProfileMissing => "FS-PROFILE-MISSING", User, "A provider has no profile, so OpenShell would drop its credentials.";
+    RemoteUrl => "FS-REMOTE-URL", User, "A URL in the harness cannot be used.";
+    RemoteDenied => "FS-REMOTE-DENIED", User, "A URL is not among the allowed remote resources.";
+    RemoteUnpinned => "FS-REMOTE-UNPINNED", User, "Nothing says what must be behind a URL.";
+    RemoteOffline => "FS-REMOTE-OFFLINE", User, "Something is not in the cache, and nothing may be fetched.";
+    RemoteHash => "FS-REMOTE-HASH", Blocked, "What is behind a URL is not what was locked.";
+    RemoteFetch => "FS-REMOTE-FETCH", Infrastructure, "Something could not be fetched.";
+    Lock => "FS-LOCK", User, "The lock file cannot be used.";
     Unsupported => "FS-UNSUPPORTED", User, "The harness asks for something this version does not do.";
     RepoInvalid => "FS-REPO", User, "The target repository is not usable.";
     ToolMissing => "FS-TOOL-MISSING", User, "A program that fullsend needs is not installed.";
+    NoAccount => "FS-NO-ACCOUNT", User, "The user of this process has no account, and ssh refuses to work for it.";
+    SharedExecutor => "FS-SHELL-EXECUTOR", User, "The CI job shares its user and its machine with other jobs.";
     LocalUnavailable => "FS-LOCAL", User, "The embedded backend cannot work on this machine.";
     OpenshellMissing => "FS-OPENSHELL-MISSING", User, "The openshell executable was not found.";
     OpenshellUnsupported => "FS-OPENSHELL-VERSION", User, "The openshell at hand lacks something fullsend needs.";
@@ -87,6 +98,9 @@ codes! {
     PolicyRefused => "FS-POLICY", Infrastructure, "OpenShell refused the sandbox policy.";
     ImageRefused => "FS-IMAGE", Infrastructure, "OpenShell could not use the sandbox image.";
     ProviderRefused => "FS-PROVIDER", Infrastructure, "OpenShell refused a provider or profile.";
+    Busy => "FS-BUSY", Infrastructure, "As many runs of the agent as allowed are at work on the gateway.";
+    ApiServer => "FS-API-SERVER", Infrastructure, "A server on the host that the agent is to call does not work.";
+    Forge => "FS-FORGE", Infrastructure, "The forge did not take or show a status comment.";
     CreateFailed => "FS-CREATE", Infrastructure, "The sandbox could not be created.";
     NotReady => "FS-NOT-READY", Infrastructure, "The sandbox did not become ready.";
     SshConfig => "FS-SSH-CONFIG", Infrastructure, "The ssh configuration from OpenShell is not acceptable.";
@@ -104,8 +118,14 @@ codes! {
     AgentIncomplete => "FS-AGENT-INCOMPLETE", Agent, "The agent ended without a final result.";
     AgentBudget => "FS-AGENT-BUDGET", Agent, "The agent ran over a budget.";
     ValidationFailed => "FS-VALIDATION", Agent, "The output of the agent did not validate.";
+    Review => "FS-REVIEW", Agent, "The reviewing agent came to no verdict.";
     ImportBlocked => "FS-IMPORT-BLOCKED", Blocked, "What the sandbox returned was refused.";
     SecretFound => "FS-SECRET-FOUND", Blocked, "A known secret value is in what the sandbox returned.";
+    RedactionFailed => "FS-REDACTION", Blocked, "Secrets cannot be kept out of what is shown.";
+    ScanBlocked => "FS-SCAN-BLOCKED", Blocked, "What goes into the sandbox holds something critical.";
+    HooksFailed => "FS-HOOKS", Blocked, "The tool hooks did not take effect in the sandbox.";
+    ToolBlocked => "FS-TOOL-BLOCKED", Blocked, "A hook on the agent's tool calls ended the run.";
+    RecordBroken => "FS-RECORD", Blocked, "The record of findings is not what was written.";
     CheckoutChanged => "FS-CHECKOUT-CHANGED", Infrastructure, "The checkout changed while the agent ran.";
     PreScript => "FS-PRE-SCRIPT", Script, "The pre-script failed.";
     PostScript => "FS-POST-SCRIPT", Script, "The post-script failed.";
@@ -174,7 +194,10 @@ impl Error {
         let e = Self::new(Code::Io, format!("{what}: {error}"));
         match error.kind() {
             std::io::ErrorKind::StorageFull => {
-                e.help("free disk space there, or choose another --output-dir")
+                e.help(
+                "free disk space there, or choose another place: --output-dir for the run directory, TMPDIR for temporary \
+                 files, XDG_STATE_HOME for the state",
+            )
             }
             _ => e,
         }

@@ -12,7 +12,7 @@ const VARIABLE: &str = "FULLSEND_OPENSHELL";
 #[derive(Debug, clap::Args)]
 pub(super) struct Backend {
     /// The OpenShell gateway to use [default: OpenShell's active one].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "local")]
     gateway: Option<String>,
     /// The openshell executable, or `local` for the embedded backend [default: `$FULLSEND_OPENSHELL`, else `openshell` on PATH].
     #[arg(long, value_name = "PATH", conflicts_with = "local")]

@@ -2,18 +2,28 @@
 
 mod age;
 mod backend;
+mod check_output;
 mod completions;
+mod diff_runs;
 mod doctor;
 mod explain;
+mod fetching;
+mod hook;
 mod list;
+mod lock;
 mod logs;
 mod man;
 mod prune;
 mod ps;
 mod reap;
 mod reference;
+mod replay;
+mod report;
 mod run;
+mod scan;
+mod schema;
 mod show;
+mod status;
 mod stop;
 mod usage;
 mod validate;
@@ -22,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::report::{ColorChoice, Printer, Verbosity};
+use crate::report::{ColorChoice, Printer, Verbosity, note, written};
 
 /// Run a coding agent unattended in an OpenShell sandbox, and bring its results back safely.
 #[derive(Debug, Parser)]
@@ -72,18 +82,28 @@ enum Command {
     List(list::Args),
     Validate(validate::Args),
     Show(show::Args),
+    Lock(lock::Args),
+    Schema(schema::Args),
     Doctor(doctor::Args),
     Ps(ps::Args),
     Stop(stop::Args),
     Reap(reap::Args),
     Logs(logs::Args),
+    Report(report::Args),
+    DiffRuns(diff_runs::Args),
     Prune(prune::Args),
+    ReconcileStatus(status::Args),
+    Replay(replay::Args),
+    Scan(scan::Args),
+    CheckOutput(check_output::Args),
     Explain(explain::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     Man(man::Args),
     #[command(hide = true)]
     Reference(reference::Args),
+    #[command(hide = true)]
+    Hook(hook::Args),
     /// What deletes the sandbox when the run cannot; started by `run`.
     #[command(hide = true)]
     Guard {
@@ -102,9 +122,9 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if usage::answer(&error) => {
-            // A reader that went away is no reason to fail.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            note(error.print());
+            let ui = Printer::new(ColorChoice::Auto, Verbosity::Normal);
+            return answered(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)), &ui);
         }
         Err(error) => {
             let words: Vec<_> = std::env::args_os().filter_map(|w| w.into_string().ok()).collect();
@@ -114,28 +134,52 @@ pub fn main() -> ExitCode {
     };
     let ui = cli.global.printer();
     start_log();
-    match cli.command {
-        Command::Run(args) => run::main(&args, &ui),
-        Command::List(args) => finish(list::main(&args, &ui), &ui),
-        Command::Validate(args) => validate::main(&args, &ui),
-        Command::Show(args) => finish(show::main(&args, &ui), &ui),
-        Command::Doctor(args) => doctor::main(&args, &ui),
-        Command::Ps(args) => finish(ps::main(&args, &ui), &ui),
-        Command::Stop(args) => finish(stop::main(&args, &ui), &ui),
-        Command::Reap(args) => finish(reap::main(&args, &ui), &ui),
-        Command::Logs(args) => finish(logs::main(&args, &ui), &ui),
-        Command::Prune(args) => finish(prune::main(&args, &ui), &ui),
-        Command::Explain(args) => finish(explain::main(&args, &ui), &ui),
+    let run = matches!(&cli.command, Command::Run(args) if !args.is_dry_run());
+    let status = dispatch(cli.command, &ui);
+    // A run tells of itself in its run directory, and its status is that of its agent.
+    if run { status } else { answered(status, &ui) }
+}
+
+fn dispatch(command: Command, ui: &Printer) -> ExitCode {
+    match command {
+        Command::Run(args) => run::main(&args, ui),
+        Command::List(args) => finish(list::main(&args, ui), ui),
+        Command::Validate(args) => validate::main(&args, ui),
+        Command::Show(args) => finish(show::main(&args, ui), ui),
+        Command::Lock(args) => finish(lock::main(&args, ui), ui),
+        Command::Schema(args) => finish(schema::main(&args, ui), ui),
+        Command::Doctor(args) => doctor::main(&args, ui),
+        Command::Ps(args) => finish(ps::main(&args, ui), ui),
+        Command::Stop(args) => finish(stop::main(&args, ui), ui),
+        Command::Reap(args) => finish(reap::main(&args, ui), ui),
+        Command::Logs(args) => finish(logs::main(&args, ui), ui),
+        Command::Report(args) => finish(report::main(&args, ui), ui),
+        Command::DiffRuns(args) => finish(diff_runs::main(&args, ui), ui),
+        Command::Prune(args) => finish(prune::main(&args, ui), ui),
+        Command::ReconcileStatus(args) => finish(status::main(&args, ui), ui),
+        Command::CheckOutput(args) => finish(check_output::main(&args, ui), ui),
+        Command::Replay(args) => replay::main(&args, ui),
+        Command::Scan(args) => finish(scan::main(&args, ui), ui),
+        Command::Hook(args) => hook::main(args, ui),
+        Command::Explain(args) => finish(explain::main(&args, ui), ui),
         Command::Completions(args) => {
-            completions::main(&args, &ui);
+            completions::main(&args, ui);
             ExitCode::SUCCESS
         }
         Command::Reference(args) => {
-            reference::main(&args, &ui);
+            reference::main(&args, ui);
             ExitCode::SUCCESS
         }
-        Command::Man(args) => finish(man::main(&args, &ui), &ui),
+        Command::Man(args) => finish(man::main(&args, ui), ui),
         Command::Guard { detached } => crate::run::guard::main(detached),
+    }
+}
+
+/// An answer that did not arrive is none, whatever the command found.
+fn answered(status: ExitCode, ui: &Printer) -> ExitCode {
+    match written() {
+        Err(error) if status == ExitCode::SUCCESS => finish(Err(error), ui),
+        _ => status,
     }
 }
 

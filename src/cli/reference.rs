@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::report::Printer;
 
-/// Print the reference of the command line in Markdown.
+/// Print a generated page of the reference in Markdown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The page.
@@ -18,11 +18,14 @@ pub(super) struct Args {
 enum Page {
     /// Every command with its options.
     Cli,
+    /// Every field of the files of a harness directory.
+    Fields,
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) {
     match args.page {
         Page::Cli => ui.data(&page()),
+        Page::Fields => ui.data(&crate::harness::fields_page()),
     }
 }
 

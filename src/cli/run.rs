@@ -1,14 +1,17 @@
 //! `fullsend run`.
 
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::ValueEnum;
 
+use crate::agent::render::ShowAgent;
+use crate::agent::runtime::Kind as Runtime;
 use crate::error::{Code, Error, Result};
-use crate::harness::Forge;
+use crate::harness::{Budgets, Forge, MAX_PROMPT, usd};
 use crate::plan::{Apply, deadlines};
 use crate::report::Printer;
 use crate::run::{self, Options};
@@ -22,6 +25,7 @@ use crate::run::{self, Options};
 /// validate; 2 usage, harness or environment is wrong; 3 infrastructure; 4 blocked by a security check;
 /// 5 a script failed; 124 deadline reached; 129, 130, 143 cancelled.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one per switch of the command line")]
 pub(super) struct Args {
     /// The agent to run; `fullsend list` shows them.
     agent: String,
@@ -45,9 +49,25 @@ pub(super) struct Args {
     /// With --local: a further host directory to show read-only at the same path. May be repeated.
     #[arg(long, value_name = "DIR")]
     local_bind: Vec<Utf8PathBuf>,
+    #[command(flatten)]
+    fetching: super::fetching::Fetching,
+    /// The Linux executable of fullsend that checks tool calls in the sandbox [default: this program].
+    #[arg(long, value_name = "FILE")]
+    fullsend_binary: Option<Utf8PathBuf>,
     /// The sandbox image, instead of the harness's.
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+    /// Refuse an image that is not named by its digest, or not signed by one of the `image_policy.signers` of
+    /// `config.yaml`.
+    #[arg(long)]
+    verify_image: bool,
+    /// The agent program, instead of the harness's `runtime`.
+    #[arg(long, value_name = "NAME")]
+    runtime: Option<Runtime>,
+    /// How much of what the agent says and does is shown: `none`, `tools` (no texts of the agent), or `full`
+    /// [default: `full` on a terminal, else `tools`; the files of the run have everything].
+    #[arg(long, value_name = "WHAT")]
+    show_agent_output: Option<ShowAgent>,
     /// The model, instead of the harness's.
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -68,10 +88,44 @@ pub(super) struct Args {
         value_parser = super::age::some_time
     )]
     keep_sandbox: Option<Duration>,
+    /// After how long the run is ended, from its start; the sandbox is deleted then [default: the harness's `ttl`].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    ttl: Option<Duration>,
+    /// How long to wait for other runs of this agent where the harness has `max_concurrent`; 0 does not wait
+    /// [default: the harness's `deadlines.queue`, else 10m].
+    #[arg(long, value_name = "DURATION", value_parser = patience)]
+    queue_timeout: Option<Duration>,
     /// How long another part of the run may take, e.g. `collect=10m`. Names: bootstrap, collect, connect, delete,
-    /// openshell, `preflight_check`, run, script. May be repeated. [default: the harness's `deadlines`]
+    /// openshell, `preflight_check`, queue, run, script. May be repeated. [default: the harness's `deadlines`]
     #[arg(long, value_name = "NAME=DURATION", value_parser = deadline)]
     deadline: Vec<(String, Duration)>,
+    /// Add the run to this file of metrics in Prometheus' text format, for the textfile collector of the node exporter.
+    #[arg(long, value_name = "FILE")]
+    metrics_file: Option<PathBuf>,
+    /// How long the agent may be silent, instead of the harness's `idle_timeout`.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    idle_timeout: Option<Duration>,
+    /// What the agent is asked, instead of the harness's `prompt`.
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    prompt: Option<String>,
+    /// The same from a file; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// How many turns the agent may take in the whole run, instead of the harness's `max_turns`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_turns: Option<u64>,
+    /// How many US dollars the agent may cost in the whole run, instead of the harness's `max_cost_usd`.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_cost_usd: Option<f64>,
+    /// How many tokens the agent may use in the whole run, instead of the harness's `max_tokens`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// How often the agent is started again when the model API fails, instead of the harness's `api_retries`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10))]
+    api_retries: Option<u32>,
+    /// What a reviewing agent gets to review; given by the run whose work that is.
+    #[arg(long, value_name = "DIR", hide = true)]
+    review: Option<Utf8PathBuf>,
     /// Do not run the harness's post-script.
     #[arg(long)]
     no_post_script: bool,
@@ -79,7 +133,17 @@ pub(super) struct Args {
     /// post-script to take it.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     apply: Apply,
-    /// Show what a run would do, and do nothing. Needs neither OpenShell nor a network.
+    #[command(flatten)]
+    comments: super::status::Comments,
+    /// Where the reports for GitLab go: `fullsend.env`, code quality, JUnit [default: the project's directory in a
+    /// GitLab job, else none are written].
+    #[arg(long, value_name = "DIR", env = "FULLSEND_REPORT_DIR", hide_env_values = true)]
+    report_dir: Option<PathBuf>,
+    /// Run in a GitLab job of the shell or ssh executor, whose machine and user other jobs share.
+    #[arg(long, env = "FULLSEND_ALLOW_SHELL_EXECUTOR", hide_env_values = true)]
+    allow_shell_executor: bool,
+    /// Show what a run would do, and do nothing. Needs neither OpenShell nor, without URLs in the
+    /// harness, a network.
     #[arg(long)]
     dry_run: bool,
     /// The form of a dry run.
@@ -94,6 +158,13 @@ pub(super) enum Format {
     Text,
     /// For programs.
     Json,
+}
+
+impl Args {
+    /// Whether nothing is done but shown.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> ExitCode {
@@ -133,22 +204,85 @@ fn options(args: &Args) -> Result<Options> {
         openshell: backend.openshell,
         local: backend.local,
         local_binds: args.local_bind.clone(),
+        hook_binary: args.fullsend_binary.clone(),
         forge: args.forge,
+        fetching: args.fetching.options(),
         image: args.image.clone(),
+        verify_image: args.verify_image,
+        runtime: args.runtime,
+        show_agent: args.show_agent_output,
         model: args.model.clone(),
         timeout: args.timeout,
         ready_timeout: args.ready_timeout,
-        deadlines: args.deadline.iter().cloned().collect(),
+        ttl: args.ttl,
+        deadlines: args
+            .deadline
+            .iter()
+            .cloned()
+            .chain(args.queue_timeout.map(|limit| ("queue".to_owned(), limit)))
+            .collect(),
+        idle_timeout: args.idle_timeout,
+        prompt: prompt(args)?,
+        budgets: Budgets {
+            max_turns: args.max_turns,
+            max_cost_usd: args.max_cost_usd,
+            max_tokens: args.max_tokens,
+        },
+        api_retries: args.api_retries,
         keep_sandbox: args.keep_sandbox,
-        no_post_script: args.no_post_script,
-        apply: args.apply,
+        // Whoever reviews changes nothing.
+        no_post_script: args.no_post_script || args.review.is_some(),
+        apply: if args.review.is_some() { Apply::Never } else { args.apply },
+        review: args.review.clone(),
+        status: args.comments.asked(),
+        metrics_file: args.metrics_file.clone(),
+        shared_executor: args.allow_shell_executor,
+        report_dir: args.report_dir.clone(),
         working_dir: working_dir()?,
     };
     if !options.local_binds.is_empty() && !options.is_local() {
         return Err(Error::new(Code::Usage, "--local-bind does nothing without the embedded backend")
             .help("add --local, or leave --local-bind out"));
     }
+    if options.gateway.is_some() && options.is_local() {
+        return Err(Error::new(Code::Usage, "--gateway means nothing to the embedded backend")
+            .help("leave --gateway out, or use an openshell of its own"));
+    }
+    options.local_binds.iter().try_for_each(|bind| bindable(bind))?;
     Ok(options)
+}
+
+/// What the agent is asked.
+fn prompt(args: &Args) -> Result<Option<String>> {
+    let Some(path) = &args.prompt_file else { return Ok(args.prompt.clone()) };
+    let unreadable = |e: std::io::Error| {
+        Error::new(Code::FileMissing, format!("the prompt {} cannot be read: {e}", path.display()))
+            .help("--prompt-file names a text file in UTF-8, or `-` for standard input")
+    };
+    let text = if path.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin().take(MAX_PROMPT + 1))
+    } else {
+        std::fs::File::open(path).and_then(|file| std::io::read_to_string(file.take(MAX_PROMPT + 1)))
+    };
+    text.map(Some).map_err(unreadable)
+}
+
+/// Dollars above 0.
+fn dollars(text: &str) -> std::result::Result<f64, String> {
+    match usd(text)? {
+        usd if usd > 0.0 => Ok(usd),
+        _ => Err("give more than 0".to_owned()),
+    }
+}
+
+/// Whether the embedded backend can show a path: it stands in a list that colons separate.
+fn bindable(bind: &Utf8Path) -> Result<()> {
+    let colon = || bind.as_str().contains(':').then(|| "it has a colon in it".to_owned());
+    match colon().or_else(|| crate::local::unusable_binds(bind.as_str())) {
+        Some(why) => Err(Error::new(Code::Usage, format!("--local-bind {bind}: {why}"))
+            .help("name a directory or file of this machine by its absolute path")),
+        None => Ok(()),
+    }
 }
 
 /// Where run directories are when nothing else is said.
@@ -167,6 +301,11 @@ pub(super) fn working_dir() -> Result<Utf8PathBuf> {
 /// `90s`, `45m`, `2h`, `1h30m`, or plain seconds.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     deadlines::parse(text)
+}
+
+/// The same, or 0.
+fn patience(text: &str) -> std::result::Result<Duration, String> {
+    if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) }
 }
 
 /// `NAME=DURATION`.

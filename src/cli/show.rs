@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 
+use super::fetching::{Fetching, wait};
 use crate::error::Result;
+use crate::fetch;
+use crate::harness::remote::{Fetched, Pinning};
 use crate::harness::{self, Environment, Forge, Overrides, Request};
 use crate::report::Printer;
 
@@ -21,17 +24,24 @@ pub(super) struct Args {
     /// The forge whose part of the harness applies [default: from the CI environment, else from `config.yaml`].
     #[arg(long, value_name = "NAME")]
     forge: Option<Forge>,
+    #[command(flatten)]
+    fetching: Fetching,
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
     let dir = harness::find_dir(args.fullsend_dir.as_deref(), &super::run::working_dir()?)?;
-    let text = harness::show(&Request {
+    let mut request = Request {
         dir,
         agent: args.agent.clone(),
         forge: args.forge,
         env: Environment::new(std::env::vars_os(), BTreeMap::new()),
         overrides: Overrides::default(),
-    })?;
+        fetched: Fetched::default(),
+    };
+    let text = wait(fetch::settle(&args.fetching.options(), Pinning::Refuse, |fetched| {
+        request.fetched = fetched.clone();
+        harness::attempt_show(&request)
+    }))?;
     let lines: Vec<_> = text.lines().map(|line| ui.clean(line)).collect();
     ui.data(&format!("{}\n", lines.join("\n")));
     Ok(())

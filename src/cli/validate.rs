@@ -5,14 +5,17 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::ValueEnum;
 
+use super::fetching::{Fetching, wait};
 use crate::error::Result;
+use crate::fetch;
+use crate::harness::remote::{Fetched, Pinning};
 use crate::harness::{self, Environment, Forge, Forges, ValidateScope};
-use crate::report::{Printer, findings};
+use crate::report::{Printer, findings, gitlab};
 
 /// Look for mistakes in the harness directory and show all of them at once.
 ///
 /// Without an agent: every agent, config.yaml, providers, profiles, policies and schemas. Variables need not be
-/// set, and nothing is started or contacted.
+/// set, and nothing is started. Only what the harnesses take from URLs is fetched, unless --offline forbids it.
 ///
 /// Exit status: 0 no errors, 2 errors.
 #[derive(Debug, clap::Args)]
@@ -31,6 +34,8 @@ pub(super) struct Args {
     /// The form of the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    fetching: Fetching,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,6 +60,8 @@ enum Format {
     Sarif,
     /// Annotations of GitHub Actions.
     Github,
+    /// A code-quality report of GitLab.
+    Gitlab,
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> ExitCode {
@@ -67,7 +74,7 @@ pub(super) fn main(args: &Args, ui: &Printer) -> ExitCode {
 
 fn report(args: &Args, ui: &Printer) -> Result<bool> {
     let dir = harness::find_dir(args.fullsend_dir.as_deref(), &super::run::working_dir()?)?;
-    let mut report = harness::validate(&ValidateScope {
+    let mut scope = ValidateScope {
         dir,
         agents: args.agent.clone(),
         forges: match args.forge {
@@ -78,7 +85,12 @@ fn report(args: &Args, ui: &Printer) -> Result<bool> {
             Some(Which::Jira) => Forges::One(Forge::Jira),
         },
         env: Environment::new(std::env::vars_os(), std::collections::BTreeMap::new()),
-    })?;
+        fetched: Fetched::default(),
+    };
+    let mut report = wait(fetch::settle(&args.fetching.options(), Pinning::Refuse, |fetched| {
+        scope.fetched = fetched.clone();
+        harness::attempt_validate(&scope)
+    }))?;
     if args.strict {
         report.strict();
     }
@@ -87,6 +99,10 @@ fn report(args: &Args, ui: &Printer) -> Result<bool> {
         Format::Json => findings::json(&report.problems, &report.agents),
         Format::Sarif => findings::sarif(&report.problems),
         Format::Github => findings::github(&report.problems),
+        Format::Gitlab => {
+            let top = std::env::var_os("CI_PROJECT_DIR").map(std::path::PathBuf::from);
+            gitlab::problems(&report.problems, top.as_deref(), ui)
+        }
     });
     Ok(!report.problems.has_errors())
 }

@@ -100,6 +100,29 @@ pub(crate) fn past(wanted: &Wanted) -> Result<Vec<Past>> {
     Ok(dirs.into_iter().map(of_dir).collect())
 }
 
+/// The directory of a run that is named like one of [`Wanted::run`], or by its directory.
+pub(crate) fn run_dir(word: &str, output_dir: &Path) -> Result<PathBuf> {
+    let path = Path::new(word);
+    if let Some(dir) = rundir::look(path) {
+        return Ok(dir.path);
+    }
+    if path.components().count() > 1 {
+        return Err(Error::new(Code::RunUnknown, format!("{word} is not a directory of a run of yours"))
+            .help(
+                "the last lines of a run name its directory; `fullsend logs --agent NAME` shows past runs",
+            ));
+    }
+    let wanted = Wanted {
+        run: Some(word.to_owned()),
+        agent: None,
+        since: None,
+        limit: 1,
+        output_dir: output_dir.to_owned(),
+    };
+    let mut runs = past(&wanted)?;
+    runs.pop().map(|run| run.dir).ok_or_else(|| Error::bug("a run that was found is none"))
+}
+
 fn sandbox_of(dir: &RunDir) -> String {
     RunId::parse(&dir.run).map(|run| sandbox_name(&dir.agent, &run)).unwrap_or_default()
 }

@@ -13,12 +13,13 @@ mod logs;
 mod prune;
 mod ps;
 mod reap;
+pub(crate) mod replay;
 mod rundir;
 mod standing;
 mod stop;
 mod survey;
 
-pub(crate) use logs::{Wanted, past};
+pub(crate) use logs::{Wanted, past, run_dir};
 pub(crate) use prune::prune;
 pub(crate) use ps::ps;
 pub(crate) use reap::{Reap, reap};

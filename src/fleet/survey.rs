@@ -148,7 +148,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(about: &str, error: &Error) -> Self {
+    pub(crate) fn new(about: &str, error: &Error) -> Self {
         Self {
             about: about.to_owned(),
             code: error.code(),

@@ -80,6 +80,18 @@ pub fn preflight() -> Result<()> {
         .help("use an OpenShell gateway; `--dry-run` works everywhere"))
 }
 
+/// Why a sandbox could not show these directories, see [`BINDS_ENV`].
+#[cfg(all(target_os = "linux", feature = "local"))]
+pub fn unusable_binds(list: &str) -> Option<String> {
+    linux::binds(list).err()
+}
+
+/// There is no sandbox to show anything.
+#[cfg(not(all(target_os = "linux", feature = "local")))]
+pub fn unusable_binds(_list: &str) -> Option<String> {
+    None
+}
+
 /// What a user of the embedded backend must know; a runner prints it once per run.
 pub const NOTE: &str = "the embedded backend is not a boundary equal to OpenShell: same kernel, programs of this machine \
                         instead of the image, network rules not enforced, credentials visible to the agent";

@@ -52,10 +52,14 @@ pub fn create(d: &Dialect, spec: &CreateSpec) -> Vec<OsString> {
             option(&mut args, flag, format!("{key}={value}"));
         }
     }
-    for (flag, value) in [("--cpu", &spec.cpu), ("--memory", &spec.memory)] {
+    for (flag, value) in [("--cpu", &spec.cpu), ("--memory", &spec.memory), ("--disk", &spec.disk)] {
         if let Some(value) = value {
             option(&mut args, flag, value);
         }
+    }
+    // Its value is optional, so that it has to be one word with the flag.
+    if let Some(count) = &spec.gpu {
+        args.push(if count.is_empty() { "--gpu".into() } else { format!("--gpu={count}").into() });
     }
     args.extend(if d.facts.detach {
         words(&["--detach", "--", "sleep", "infinity"])

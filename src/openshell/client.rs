@@ -297,7 +297,7 @@ pub(super) fn not_run(failure: Failure) -> Error {
     let message = failure.to_string();
     match failure {
         Failure::NotFound { .. } => Error::new(Code::OpenshellMissing, message),
-        Failure::NotRun { .. } => Error::new(Code::OpenshellCall, message),
+        Failure::NotRun { .. } | Failure::NoDirectory { .. } => Error::new(Code::OpenshellCall, message),
         Failure::Deadline { stderr, .. } => Error::new(Code::OpenshellCall, message)
             .help("the gateway accepts connections but does not answer; see its own log")
             .detail(normalise(&stderr)),

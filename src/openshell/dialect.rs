@@ -10,6 +10,8 @@ use serde::Serialize;
 pub const BINARY: &str = "openshell";
 /// What the names of its environment variables start with.
 pub const ENV_PREFIX: &str = "OPENSHELL_";
+/// The name by which a sandbox reaches the machine of its gateway (Docker, Podman and VM drivers of 0.0.83 and later).
+pub const HOST_ALIAS: &str = "host.openshell.internal";
 /// What a credential's placeholder in the sandbox starts with; the rest has no stable form.
 pub const PLACEHOLDER_PREFIX: &str = "openshell:resolve:env:";
 
@@ -49,6 +51,14 @@ pub struct Facts {
     pub empty_credentials_sent: bool,
     /// `provider create --type` takes other names for the built-in types; the provider then has the type itself.
     pub type_aliases: bool,
+    /// `sandbox create --cpu`; the help text decides.
+    pub cpu: bool,
+    /// `sandbox create --memory`; the help text decides.
+    pub memory: bool,
+    /// `sandbox create --gpu [COUNT]`; the help text decides.
+    pub gpu: bool,
+    /// `sandbox create --disk`; no release up to 0.1.10 has it. The help text decides.
+    pub disk: bool,
     /// A credential goes into another header than Authorization only with placement in its profile (0.1.8;
     /// claimed for all of 0.1.x, as placement does no harm before).
     pub header_needs_placement: bool,
@@ -82,6 +92,10 @@ pub const G83: Facts = Facts {
     providers_v2_setting: true,
     empty_credentials_sent: true,
     type_aliases: true,
+    cpu: true,
+    memory: true,
+    gpu: true,
+    disk: false,
     header_needs_placement: false,
 };
 

@@ -47,6 +47,14 @@ impl Openshell {
             None => self.probe_helps(&printed, detach).await?,
         };
         dialect.facts.detach = detach;
+        for (fact, option) in [
+            (&mut dialect.facts.cpu, "--cpu"),
+            (&mut dialect.facts.memory, "--memory"),
+            (&mut dialect.facts.gpu, "--gpu"),
+            (&mut dialect.facts.disk, "--disk"),
+        ] {
+            *fact = has_option(&help, option);
+        }
         tracing::debug!(version = %dialect.version, generation = dialect.facts.generation, detach, "openshell");
         Ok(dialect)
     }

@@ -44,7 +44,7 @@ impl Openshell {
             let answer = match self.exported(d, id).await? {
                 None => {
                     let args = argv::profile_import(d, file);
-                    let answer = self.change_profile("openshell profile import", args).await?;
+                    let answer = self.change_profile(&label(d, "import"), args).await?;
                     if answer.success() {
                         return Ok(Synced::Imported);
                     }
@@ -54,7 +54,7 @@ impl Openshell {
                 Some(found) => {
                     let update = with_version(&wanted, &found)?;
                     let args = argv::profile_update(d, id, update.path());
-                    let answer = self.change_profile("openshell profile update", args).await?;
+                    let answer = self.change_profile(&label(d, "update"), args).await?;
                     if answer.success() {
                         return Ok(Synced::Updated);
                     }
@@ -95,9 +95,9 @@ impl Openshell {
     }
 
     async fn exported(&self, d: &Dialect, id: &str) -> Result<Option<Value>> {
-        let label = "openshell profile export";
+        let label = label(d, "export");
         let args = argv::profile_export(d, id);
-        let answer = self.run(label, args, self.deadlines.read).await.map_err(not_run)?;
+        let answer = self.run(&label, args, self.deadlines.read).await.map_err(not_run)?;
         if !answer.success() {
             return match trouble(&answer.text) {
                 Some(Trouble::NotFound) => Ok(None),
@@ -120,6 +120,11 @@ impl Openshell {
     async fn change_profile(&self, label: &str, args: Vec<std::ffi::OsString>) -> Result<Answer> {
         self.run(label, args, self.deadlines.change).await.map_err(not_run)
     }
+}
+
+/// The call as this openshell spells it.
+fn label(d: &Dialect, verb: &str) -> String {
+    format!("openshell {} {verb}", d.facts.profile_words.join(" "))
 }
 
 fn read_profile(file: &Path) -> Result<Map<String, Value>> {

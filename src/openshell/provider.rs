@@ -44,6 +44,11 @@ impl Openshell {
         if let Some(args) = argv::provider_expiry(spec) {
             let answer = self.change(spec, &args).await?;
             if !answer.success() {
+                // One that does not know the option still lends the credential; the run deletes it at its end.
+                if trouble(&answer.text) == Some(Trouble::Usage) {
+                    tracing::warn!(provider = spec.name, "this openshell knows no expiry of credentials");
+                    return Ok(Created::New);
+                }
                 return Err(refused(spec, &answer));
             }
         }

@@ -26,6 +26,10 @@ pub struct CreateSpec {
     pub cpu: Option<String>,
     /// Memory limit, e.g. `4Gi`.
     pub memory: Option<String>,
+    /// Disk limit, e.g. `20Gi`.
+    pub disk: Option<String>,
+    /// Graphics processors: an empty text for as many as the driver gives, else their number.
+    pub gpu: Option<String>,
 }
 
 /// A provider to create or update.

@@ -5,10 +5,13 @@ use camino::Utf8PathBuf;
 use super::deadlines::Deadlines;
 use super::env::{self, EnvInput, RESERVED};
 use super::files::Upload;
+use super::hooks::HookPlan;
 use super::layout::{self, Layout, real_destination};
+use super::start::{self, Start};
 use super::{Apply, Plan};
-use crate::agent::runtime::{self, Item, Launch, PROMPT, Runtime, Source as ItemSource};
+use crate::agent::runtime::{self, Item, Source as ItemSource, quote};
 use crate::error::{Code, Error, Result};
+use crate::harness::image_policy::ImagePolicy;
 use crate::harness::model::{Effort, Harness};
 use crate::harness::problem::{Problem, Problems};
 use crate::openshell::Dialect;
@@ -20,6 +23,8 @@ use crate::secrets::Secret;
 pub struct Inputs {
     /// The resolved harness.
     pub harness: Harness,
+    /// What the image has to show.
+    pub image_policy: ImagePolicy,
     /// The bytes of the agent file.
     pub agent_text: Vec<u8>,
     /// What the openshell at hand can do.
@@ -34,6 +39,23 @@ pub struct Inputs {
     pub no_post_script: bool,
     /// Whether the sandbox stays.
     pub keep_sandbox: bool,
+    /// The executable of the hooks.
+    pub hook_binary: Option<Utf8PathBuf>,
+    /// The `AGENTS.md` of the harness directory, where the repository has none.
+    pub guidance: Option<Utf8PathBuf>,
+    /// The event that started the CI job.
+    pub event: Option<EventFile>,
+    /// A directory of the command line that the agent gets as input, besides that of the harness.
+    pub input_dir: Option<Utf8PathBuf>,
+}
+
+/// The event that started a CI job, as it goes into the sandbox.
+#[derive(Debug, Clone)]
+pub struct EventFile {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The variable that named it.
+    pub from: &'static str,
 }
 
 /// Builds the plan.
@@ -42,7 +64,11 @@ pub struct Inputs {
 /// All problems that only show once harness and environment are seen together.
 pub fn build(inputs: Inputs) -> Result<Plan> {
     let harness = inputs.harness;
-    check(&harness)?;
+    let mut problems = check(&harness);
+    let mut notes = resources(&harness, &inputs.dialect, inputs.local, &mut problems);
+    if problems.has_errors() {
+        return Err(Error::problems(problems));
+    }
     let name = inputs.repo.file_name().ok_or_else(|| {
         Error::new(Code::RepoInvalid, format!("{} has no name of its own", inputs.repo))
             .help("put the repository in a directory")
@@ -56,15 +82,24 @@ pub fn build(inputs: Inputs) -> Result<Plan> {
     }
     let mut layout = Layout::new(name);
     let runtime = harness.runtime.runtime();
-    let (items, command) = agent(runtime, &harness, &inputs.agent_text, &layout);
+    let hooks = HookPlan::new(&harness, &inputs.agent_text, inputs.hook_binary.clone(), inputs.local);
+    let Started { items, agent_name, cannot, model } = agent(runtime, &harness, &inputs.agent_text);
+    notes.extend(cannot);
+    let settings = hooks.as_ref().map(|hooks| hooks.settings.as_str());
+    let first = Start::first(&harness);
+    let command = start::command(&harness, &layout.repo, &agent_name, model.as_deref(), settings, &first);
     let schema = harness.validation.as_ref().and_then(|v| v.schema.as_ref());
+    let checks = checks(&harness);
     let lines = env::lines(&EnvInput {
         repo: &layout.repo,
         role: harness.role.as_deref(),
         slug: harness.slug.as_deref(),
         schema: schema.is_some(),
+        checks: !checks.is_empty(),
+        event: inputs.event.is_some(),
         output_file: harness.runner_env.get("FULLSEND_OUTPUT_FILE").map(Secret::expose),
         sandbox_env: &harness.sandbox_env,
+        runtime: runtime.env(),
     });
 
     let mut uploads = vec![
@@ -72,14 +107,22 @@ pub fn build(inputs: Inputs) -> Result<Plan> {
         Upload::text(layout::ENV_FILE, env::render(&lines), "the harness's environment"),
     ];
     uploads.extend(schema.map(|path| Upload::file(layout::SCHEMA_FILE, path.clone())));
-    // A command of its own per iteration: the supervisor keeps each start's state beside it.
+    uploads.extend(checks);
+    // What a further start needs is brought then: it depends on what the last one did.
     let iterations = harness.validation.as_ref().map_or(1, |v| v.max_iterations);
-    uploads.extend((1..=iterations).map(|n| {
-        let dest = format!("{}/command", Layout::iteration(n));
-        Upload::content(dest, command.clone().into_bytes(), "the runtime's command line")
-    }));
+    let dest = format!("{}/command", Layout::iteration(1));
+    uploads.push(Upload::content(dest, command.clone().into_bytes(), "the runtime's command line"));
+    let prompt = harness.prompt.as_deref().unwrap_or(runtime::PROMPT);
+    uploads.push(Upload::content(Start::prompt_file(1), prompt.into(), "the prompt"));
+    uploads.extend(check_program(&harness, hooks.as_ref(), inputs.hook_binary.as_ref(), inputs.local));
+    uploads.extend(inputs.event.map(|e| Upload::content(layout::EVENT_FILE, e.bytes, e.from)));
     uploads.extend(items);
+    if let (Some(file), Some(dest)) = (inputs.guidance, runtime.guidance()) {
+        uploads.push(Upload::file(dest, file));
+    }
+    uploads.extend(hooks.as_ref().and_then(HookPlan::upload));
     uploads.extend(harness.agent_input.iter().map(|dir| Upload::dir(layout::INPUT_DIR, dir.clone())));
+    uploads.extend(inputs.input_dir.map(|dir| Upload::dir(layout::INPUT_DIR, dir)));
     for file in &harness.host_files {
         let upload = match &file.content {
             Some(text) => Upload::text(file.dest.clone(), text.clone(), file.src.to_string()),
@@ -99,13 +142,18 @@ pub fn build(inputs: Inputs) -> Result<Plan> {
     deadlines.idle = harness.idle_timeout;
     Ok(Plan {
         version: 1,
+        hooks,
+        image_policy: inputs.image_policy,
+        agent_name,
         agent_command: command,
+        model,
         programs: runtime.programs().iter().map(|p| (*p).to_owned()).collect(),
         iterations,
         deadlines,
         apply: apply && !harness.readonly_repo,
         post_script: harness.post_script.is_some() && !inputs.no_post_script,
         keep_sandbox: inputs.keep_sandbox,
+        notes,
         dialect: inputs.dialect,
         local: inputs.local,
         repo: inputs.repo,
@@ -116,23 +164,74 @@ pub fn build(inputs: Inputs) -> Result<Plan> {
     })
 }
 
-/// What the runtime puts in, and the text for bash that starts the agent.
-fn agent(runtime: &dyn Runtime, harness: &Harness, text: &[u8], layout: &Layout) -> (Vec<Upload>, String) {
+/// What the runtime makes of the harness.
+struct Started {
+    /// What it puts in.
+    items: Vec<Upload>,
+    /// The name by which it starts the agent.
+    agent_name: String,
+    /// What it cannot honour, in one line.
+    cannot: Option<String>,
+    /// The model.
+    model: Option<String>,
+}
+
+/// What the runtime makes of the harness.
+fn agent(runtime: &dyn runtime::Runtime, harness: &Harness, text: &[u8]) -> Started {
     let skills: Vec<_> = harness.skills.iter().map(|s| s.dir.clone()).collect();
     let plugins: Vec<_> = harness.plugins.iter().map(|p| p.dir.clone()).collect();
-    let names: Vec<_> = harness.plugins.iter().map(|p| p.name.as_str()).collect();
     let input =
         runtime::Input { agent_path: &harness.agent, agent_text: text, skills: &skills, plugins: &plugins };
-    let launch = Launch {
-        repo: &layout.repo,
-        agent: &runtime.agent_name(&input),
-        prompt: PROMPT,
-        model: harness.model.as_deref(),
-        effort: harness.effort.map(Effort::as_str),
-        plugins: &names,
-    };
+    let model = harness.model.clone().or_else(|| runtime.model(&input));
+    let effort = harness.effort.map(Effort::as_str);
     let uploads = runtime.items(&input).into_iter().map(|item| upload(item, harness)).collect();
-    (uploads, runtime::script(runtime, &launch))
+    let mut cannot = runtime.cannot(&input, effort);
+    let security = &harness.security;
+    if security.enabled && security.hooks.any() && !runtime.hooks() && !runtime.programs().is_empty() {
+        cannot.push("`security.hooks`: its tool calls are not checked in the sandbox".to_owned());
+    }
+    let cannot = (!cannot.is_empty())
+        .then(|| format!("not honoured by the runtime {}: {}", runtime.name(), cannot.join("; ")));
+    Started { items: uploads, agent_name: runtime.agent_name(&input), cannot, model }
+}
+
+/// What `fullsend check-output` needs in the sandbox: further schemas, and the list of all.
+fn checks(harness: &Harness) -> Vec<Upload> {
+    let Some(validation) = &harness.validation else { return Vec::new() };
+    let mut list = Vec::new();
+    if validation.schema.is_some() {
+        list.push(serde_json::json!({"file": harness.output_file(), "schema": layout::SCHEMA_FILE}));
+    }
+    let mut uploads = Vec::new();
+    for (number, (file, schema)) in validation.schemas.iter().enumerate() {
+        let dest = format!("{}/{}.json", layout::SCHEMAS_DIR, number + 1);
+        list.push(serde_json::json!({"file": file, "schema": dest}));
+        uploads.push(Upload::file(dest, schema.clone()));
+    }
+    if !list.is_empty() {
+        let text = serde_json::Value::from(list).to_string();
+        uploads.push(Upload::content(layout::CHECKS_FILE, text.into_bytes(), "the harness's schemas"));
+    }
+    uploads
+}
+
+/// `fullsend-check-output`, where this program is in the sandbox: with its hooks, or shown by the embedded backend.
+fn check_program(
+    harness: &Harness,
+    hooks: Option<&HookPlan>,
+    binary: Option<&Utf8PathBuf>,
+    local: bool,
+) -> Option<Upload> {
+    if !harness.has_schemas() {
+        return None;
+    }
+    let program = match (hooks, binary) {
+        (Some(HookPlan { program, binary: Some(_), .. }), _) => program.clone(),
+        (None, Some(binary)) if local => binary.to_string(),
+        _ => return None,
+    };
+    let text = format!("#!/bin/sh\nexec {} check-output \"$@\"\n", quote(&program));
+    Some(Upload::content(layout::CHECK_PROGRAM, text.into_bytes(), "fullsend").executable())
 }
 
 fn upload(item: Item, harness: &Harness) -> Upload {
@@ -148,7 +247,34 @@ fn upload(item: Item, harness: &Harness) -> Upload {
     if item.executable { upload.executable() } else { upload }
 }
 
-fn check(harness: &Harness) -> Result<()> {
+/// What of the resources OpenShell cannot give is an error, what the embedded backend does not hold to a note.
+fn resources(harness: &Harness, d: &Dialect, local: bool, problems: &mut Problems) -> Vec<String> {
+    let (asked, facts) = (&harness.resources, &d.facts);
+    let gpu = asked.gpu.map(|_| "");
+    let list = [
+        ("cpu", asked.cpu.as_deref(), facts.cpu),
+        ("memory", asked.memory.as_deref(), facts.memory),
+        ("disk", asked.disk.as_deref(), facts.disk),
+        ("gpu", gpu, facts.gpu),
+    ];
+    let wanted: Vec<_> = list.into_iter().filter(|(_, value, _)| value.is_some()).collect();
+    if local && !wanted.is_empty() {
+        let names: Vec<_> = wanted.iter().map(|(name, ..)| format!("resources.{name}")).collect();
+        return vec![format!("not enforced by the embedded backend: {}", names.join(", "))];
+    }
+    for (name, _, able) in wanted {
+        if !able {
+            let message =
+                format!("the harness asks for resources.{name}, and OpenShell {} cannot limit it", d.version);
+            problems.push(Problem::error(Code::OpenshellUnsupported, message).help(format!(
+                "remove resources.{name}, or use an openshell whose `sandbox create --help` has --{name}"
+            )));
+        }
+    }
+    Vec::new()
+}
+
+fn check(harness: &Harness) -> Problems {
     let mut problems = Problems::default();
     for name in harness.sandbox_env.keys().filter(|n| RESERVED.contains(&n.as_str())) {
         problems.push(
@@ -156,5 +282,13 @@ fn check(harness: &Harness) -> Result<()> {
                 .help("this variable is fullsend's own; choose another name"),
         );
     }
-    if problems.has_errors() { Err(Error::problems(problems)) } else { Ok(()) }
+    let taken =
+        |n: &&String| !harness.api_servers.is_empty() && n.starts_with(crate::harness::services::VARIABLES);
+    for name in harness.sandbox_env.keys().filter(taken) {
+        problems.push(
+            Problem::error(Code::Value, format!("env.sandbox may not set {name}"))
+                .help("names that start with FULLSEND_API_ say where the servers are; choose another name"),
+        );
+    }
+    problems
 }

@@ -10,6 +10,7 @@ use super::Plan;
 use super::layout::ARCHIVE;
 use crate::harness::model::{ProviderUse, Scope};
 use crate::openshell::argv;
+use crate::openshell::names::{label, label_value};
 use crate::remote::argv as ssh;
 use crate::run::Identity;
 
@@ -57,6 +58,21 @@ pub fn commands(plan: &Plan, openshell: &[String]) -> Vec<CommandLine> {
         out.push(CommandLine { phase: "check", argv, secret_env, deadline_s });
     }
     out.extend(plan.harness.pre_script.as_ref().map(|p| script("pre-script", p, t.script)));
+    for server in &plan.harness.api_servers {
+        let port = server.port.map_or_else(|| "<free port>".to_owned(), |port| port.to_string());
+        let address = server.bind_address.map(|a| a.to_string());
+        let any = if plan.local { "127.0.0.1" } else { "0.0.0.0" };
+        let words =
+            [server.script.as_str(), "--port", &port, "--bind-address", address.as_deref().unwrap_or(any)];
+        let mut secret_env: Vec<_> = server.env.keys().cloned().collect();
+        secret_env.push("FULLSEND_API_TOKEN".to_owned());
+        let (argv, deadline_s) = (words.map(OsString::from).into(), t.api_server.as_secs());
+        out.push(CommandLine { phase: "servers", argv, secret_env, deadline_s });
+    }
+    if plan.harness.max_concurrent.is_some() {
+        let args = argv::sandbox_list_with(label::AGENT, &label_value(&plan.harness.name));
+        out.push(call("queue", args, vec![], t.queue));
+    }
     let specs = plan.provider_specs(&id);
     if plan.harness.providers.iter().any(|p| matches!(p, ProviderUse::Existing(_))) {
         out.push(call("providers", argv::provider_list(), vec![], t.openshell_call));
@@ -76,6 +92,9 @@ pub fn commands(plan: &Plan, openshell: &[String]) -> Vec<CommandLine> {
     for (spec, _) in &specs {
         let names = argv::credential_env(spec).map(|(k, _)| k.to_owned()).collect();
         out.push(call("providers", argv::provider_create(d, spec), names, t.openshell_call));
+        // Only a run knows when its credentials expire.
+        let known = argv::provider_expiry(spec).into_iter();
+        out.extend(known.map(|args| call("providers", expiry_left_open(args), vec![], t.openshell_call)));
     }
     out.push(call("create", argv::create(d, &plan.create_spec(&id)), vec![], t.ready));
     out.push(call("create", argv::sandbox_get(d, &id.sandbox), vec![], t.openshell_call));
@@ -111,6 +130,15 @@ pub fn commands(plan: &Plan, openshell: &[String]) -> Vec<CommandLine> {
         out.extend(plan.harness.post_script.as_ref().map(|p| script("post-script", p, t.script)));
     }
     out
+}
+
+/// `KEY=<expires>` for `KEY=TIME`.
+fn expiry_left_open(args: Vec<OsString>) -> Vec<OsString> {
+    let open = |arg: OsString| match arg.to_string_lossy().split_once('=') {
+        Some((key, _)) => format!("{key}=<expires>").into(),
+        None => arg,
+    };
+    args.into_iter().map(open).collect()
 }
 
 fn lossy<S: Serializer>(argv: &[OsString], s: S) -> Result<S::Ok, S::Error> {

@@ -6,8 +6,19 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 /// The names by which a harness (`deadlines:`) and the command line (`--deadline`) change a deadline.
-pub const NAMES: &[&str] =
-    &["bootstrap", "collect", "connect", "delete", "openshell", "preflight_check", "run", "script"];
+pub const NAMES: &[&str] = &[
+    "api_server",
+    "bootstrap",
+    "collect",
+    "connect",
+    "delete",
+    "openshell",
+    "preflight_check",
+    "queue",
+    "review",
+    "run",
+    "script",
+];
 
 /// What is added to the limit until the sandbox is ready for the call that creates it: a gateway has its own limit
 /// for that, and says more about it than we could.
@@ -22,6 +33,9 @@ pub struct Deadlines {
     /// From create to Ready.
     #[serde(serialize_with = "secs")]
     pub ready: Duration,
+    /// From the start of a server on the host until it is healthy.
+    #[serde(serialize_with = "secs")]
+    pub api_server: Duration,
     /// Opening the connection.
     #[serde(serialize_with = "secs")]
     pub connect: Duration,
@@ -43,6 +57,12 @@ pub struct Deadlines {
     /// The preflight check of a validation loop.
     #[serde(serialize_with = "secs")]
     pub preflight_check: Duration,
+    /// Waiting for other runs of the agent to end, where `max_concurrent` says so. Zero: no waiting.
+    #[serde(serialize_with = "secs")]
+    pub queue: Duration,
+    /// A review of the work by another agent, from the start of its run to the end.
+    #[serde(serialize_with = "secs")]
+    pub review: Duration,
     /// Deleting the sandbox and confirming that it is gone.
     #[serde(serialize_with = "secs")]
     pub delete: Duration,
@@ -58,6 +78,7 @@ impl Deadlines {
         Self {
             openshell_call: s(30),
             ready,
+            api_server: s(30),
             connect: s(60),
             bootstrap: s(900),
             agent,
@@ -65,6 +86,8 @@ impl Deadlines {
             collect: s(900),
             script: s(3600),
             preflight_check: s(30),
+            queue: s(600),
+            review: s(3600),
             delete: s(60),
             run: None,
         }
@@ -75,18 +98,26 @@ impl Deadlines {
     pub fn with(mut self, changes: &BTreeMap<String, Duration>) -> Self {
         for (name, value) in changes {
             match name.as_str() {
+                "api_server" => self.api_server = *value,
                 "bootstrap" => self.bootstrap = *value,
                 "collect" => self.collect = *value,
                 "connect" => self.connect = *value,
                 "delete" => self.delete = *value,
                 "openshell" => self.openshell_call = *value,
                 "preflight_check" => self.preflight_check = *value,
+                "queue" => self.queue = *value,
+                "review" => self.review = *value,
                 "run" => self.run = Some(*value),
                 "script" => self.script = *value,
                 _ => {}
             }
         }
         self
+    }
+
+    /// What a sandbox may still need once the work of its run is ended: fetching, deleting, and the grace of both.
+    pub fn teardown(&self) -> Duration {
+        self.collect.saturating_add(self.delete).saturating_add(Duration::from_mins(1))
     }
 
     /// The same for the openshell client.

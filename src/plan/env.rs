@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::layout::{CONFIG_DIR, ENV_DIR, OUTPUT_DIR, SCHEMA_FILE, WORKSPACE};
+use super::layout::{CHECKS_FILE, CONFIG_DIR, ENV_DIR, EVENT_FILE, OUTPUT_DIR, SCHEMA_FILE, WORKSPACE};
 use crate::secrets::Secret;
 
 /// Names that a harness's `env.sandbox` may not set: the runner owns them, or they would change which programs
@@ -20,14 +20,23 @@ pub const RESERVED: &[&str] = &[
     "BASH_ENV",
     "ENV",
     "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "OPENCODE_CONFIG_DIR",
     "FULLSEND_OUTPUT_DIR",
     "FULLSEND_OUTPUT_SCHEMA",
     "FULLSEND_OUTPUT_FILE",
     "FULLSEND_TARGET_REPO_DIR",
+    "FULLSEND_CANARY_TOKEN",
+    "FULLSEND_NOTICE_FILE",
     "FULLSEND_ROLE",
     "FULLSEND_SLUG",
     "FULLSEND_RUN_MARKER",
     "FULLSEND_DEADLINE",
+    "FULLSEND_EVENT_FILE",
+    "FULLSEND_FEEDBACK_FILE",
+    "FULLSEND_ITERATION",
+    "FULLSEND_OUTPUT_CHECKS",
+    "FULLSEND_PROMPT_FILE",
 ];
 
 /// One line of the file.
@@ -63,10 +72,16 @@ pub struct EnvInput<'a> {
     pub slug: Option<&'a str>,
     /// Whether a schema is delivered.
     pub schema: bool,
+    /// Whether the list of checks is delivered.
+    pub checks: bool,
+    /// Whether the event is delivered.
+    pub event: bool,
     /// `FULLSEND_OUTPUT_FILE` of the runner's environment.
     pub output_file: Option<&'a str>,
     /// The harness's `env.sandbox`.
     pub sandbox_env: &'a BTreeMap<String, Secret>,
+    /// The runtime's own variables.
+    pub runtime: &'a [(&'static str, &'static str)],
 }
 
 /// The lines, in the order that harness directories rely on: own values, then `.env.d`, then `env.sandbox`, which wins.
@@ -82,10 +97,18 @@ pub fn lines(input: &EnvInput<'_>) -> Vec<EnvLine> {
         raw("FULLSEND_OUTPUT_DIR", OUTPUT_DIR),
         value("FULLSEND_TARGET_REPO_DIR", input.repo),
     ];
+    let own = input.runtime.iter().filter(|(name, _)| *name != "CLAUDE_CONFIG_DIR");
+    lines.extend(own.map(|(name, text)| raw(name, text)));
     lines.extend(input.role.map(|v| value("FULLSEND_ROLE", v)));
     lines.extend(input.slug.map(|v| value("FULLSEND_SLUG", v)));
     if input.schema {
         lines.push(raw("FULLSEND_OUTPUT_SCHEMA", SCHEMA_FILE));
+    }
+    if input.checks {
+        lines.push(raw("FULLSEND_OUTPUT_CHECKS", CHECKS_FILE));
+    }
+    if input.event {
+        lines.push(raw("FULLSEND_EVENT_FILE", EVENT_FILE));
     }
     lines.extend(input.output_file.map(|v| value("FULLSEND_OUTPUT_FILE", v)));
     lines.push(EnvLine::Loader);
@@ -130,8 +153,11 @@ mod tests {
             role: Some("coder"),
             slug: None,
             schema: true,
+            checks: true,
+            event: false,
             output_file: None,
             sandbox_env: &env,
+            runtime: &[],
         });
         render(&lines).expose().to_owned()
     }
@@ -164,8 +190,11 @@ mod tests {
             role: None,
             slug: None,
             schema: false,
+            checks: false,
+            event: false,
             output_file: None,
             sandbox_env: &env,
+            runtime: &[],
         };
         let shown = serde_json::to_string(&lines(&input)).unwrap();
         assert!(shown.contains("TOKEN") && !shown.contains("s3cr3t"));

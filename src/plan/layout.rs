@@ -21,6 +21,20 @@ pub const ENV_FILE: &str = "/sandbox/workspace/.env";
 pub const ENV_DIR: &str = "/sandbox/workspace/.env.d";
 /// The JSON Schema of the result, when the harness has one.
 pub const SCHEMA_FILE: &str = "/sandbox/workspace/.fullsend/output-schema.json";
+/// Further schemas, and which file each is for.
+pub const SCHEMAS_DIR: &str = "/sandbox/workspace/.fullsend/schemas";
+/// Which output files are checked, for `fullsend check-output`.
+pub const CHECKS_FILE: &str = "/sandbox/workspace/.fullsend/output-checks.json";
+/// The check of the output, for the agent.
+pub const CHECK_PROGRAM: &str = "/sandbox/workspace/bin/fullsend-check-output";
+/// The event that started the CI job.
+pub const EVENT_FILE: &str = "/sandbox/workspace/.fullsend/event.json";
+/// This program, for the hooks on tool calls and for scripts of the agent.
+pub const HOOK_PROGRAM: &str = "/sandbox/workspace/bin/fullsend";
+/// What the hooks note.
+pub const HOOKS_DIR: &str = "/sandbox/workspace/.fullsend/hooks";
+/// The repository as it was uploaded, where a further iteration begins with it.
+pub const PRISTINE: &str = "/sandbox/workspace/.fullsend/pristine";
 /// The supervisor script.
 pub const SUPERVISOR: &str = "/sandbox/workspace/.fullsend/supervise.sh";
 /// Where the archive lies for a moment.

@@ -5,9 +5,11 @@ mod commands;
 pub mod deadlines;
 pub mod env;
 pub mod files;
+mod hooks;
 pub mod layout;
 mod render;
 pub mod repo;
+mod start;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,11 +18,14 @@ use camino::Utf8PathBuf;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-pub use build::{Inputs, build};
+pub use build::{EventFile, Inputs, build};
 pub use commands::{CommandLine, commands};
+pub use hooks::HookPlan;
 pub use render::{Estimate, json, text};
+pub use start::Start;
 
-use crate::harness::model::{Harness, ProviderDef, ProviderUse, Scope};
+use crate::harness::image_policy::ImagePolicy;
+use crate::harness::model::{Gpu, Harness, ProviderDef, ProviderUse, Resources, Scope};
 use crate::openshell::names::{label, label_value, provider_instance};
 use crate::openshell::{CreateSpec, Dialect, ProviderSpec};
 use crate::run::Identity;
@@ -42,6 +47,15 @@ pub enum Apply {
     Always,
 }
 
+/// What ends a run as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// `deadlines.run`.
+    Run,
+    /// `ttl`.
+    Ttl,
+}
+
 /// What a run will do. The same value is rendered by a dry run and executed by a run.
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent decisions, each with a name")]
@@ -50,6 +64,9 @@ pub struct Plan {
     pub version: u32,
     /// The resolved harness.
     pub harness: Harness,
+    /// What the image has to show before a sandbox is made of it.
+    #[serde(skip_serializing_if = "ImagePolicy::is_none")]
+    pub image_policy: ImagePolicy,
     /// What the openshell at hand can do.
     pub dialect: Dialect,
     /// Whether the embedded backend is used.
@@ -62,8 +79,14 @@ pub struct Plan {
     pub uploads: Vec<Upload>,
     /// The environment of the agent.
     pub env: Vec<EnvLine>,
-    /// The command that starts the agent, as a line for bash.
+    /// The hooks on its tool calls.
+    pub hooks: Option<HookPlan>,
+    /// The name by which the runtime starts the agent.
+    pub agent_name: String,
+    /// The command that starts the agent first, as a line for bash.
     pub agent_command: String,
+    /// The model that the agent is started with, when one was chosen.
+    pub model: Option<String>,
     /// The programs that must be found in the sandbox before the agent starts.
     pub programs: Vec<String>,
     /// The most iterations.
@@ -76,6 +99,9 @@ pub struct Plan {
     pub post_script: bool,
     /// Whether the sandbox stays at the end.
     pub keep_sandbox: bool,
+    /// What of the harness is not carried out here, for the user to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Plan {
@@ -90,7 +116,27 @@ impl Plan {
         let scripts = u32::from(self.harness.pre_script.is_some()) + u32::from(self.post_script);
         let checks = u32::from(self.harness.validation.as_ref().is_some_and(|v| v.script.is_some()));
         let providers = self.harness.providers.len() + self.harness.profiles.len();
-        self.deadlines.sum(self.iterations, scripts, checks, u32::try_from(providers).unwrap_or(u32::MAX))
+        let providers = u32::try_from(providers).unwrap_or(u32::MAX);
+        let starts = self.iterations.saturating_add(self.harness.api_retries);
+        let mut sum = self.deadlines.sum(starts, scripts, checks, providers);
+        if self.harness.validation.as_ref().is_some_and(|v| v.escalate.is_some()) {
+            // A review is a run of its own, which says itself when it is over.
+            sum = sum.saturating_add(self.deadlines.review.saturating_mul(self.iterations));
+        }
+        if self.harness.max_concurrent.is_some() {
+            sum = sum.saturating_add(self.deadlines.queue);
+        }
+        match self.ends_after() {
+            Some((limit, _)) => sum.min(limit.saturating_add(self.deadlines.teardown())),
+            None => sum,
+        }
+    }
+
+    /// When the work of a run is ended from its start, and what sets that.
+    pub fn ends_after(&self) -> Option<(Duration, Limit)> {
+        let run = self.deadlines.run.map(|limit| (limit, Limit::Run));
+        let ttl = self.harness.ttl.map(|limit| (limit, Limit::Ttl));
+        run.into_iter().chain(ttl).min_by_key(|(limit, _)| *limit)
     }
 
     /// The sandbox to create for a run.
@@ -106,12 +152,22 @@ impl Plan {
         if self.keep_sandbox {
             labels.push((label::KEEP, &id.marks.keep));
         }
+        let own = labels.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned()));
+        // The embedded backend has no way to hold to them, which a note of the plan says.
+        let asked = if self.local { Resources::default() } else { self.harness.resources.clone() };
         CreateSpec {
             name: id.sandbox.clone(),
             image: self.harness.image.clone(),
             policy: self.harness.policy.clone().map(Into::into),
             providers: self.harness.providers.iter().map(|p| instance_name(p, id)).collect(),
-            labels: labels.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect::<BTreeMap<_, _>>(),
+            labels: own.chain(self.harness.labels.clone()).collect::<BTreeMap<_, _>>(),
+            cpu: asked.cpu.clone(),
+            memory: asked.memory.clone(),
+            disk: asked.disk.clone(),
+            gpu: asked.gpu.map(|gpu| match gpu {
+                Gpu::Any => String::new(),
+                Gpu::Count(n) => n.to_string(),
+            }),
             ..CreateSpec::default()
         }
     }
@@ -132,7 +188,8 @@ fn provider_spec(def: &ProviderDef, id: &Identity) -> ProviderSpec {
         kind: def.kind.clone(),
         credentials: def.credentials.clone(),
         config: def.config.clone(),
-        expires: None,
+        // A shared one is not the run's to end.
+        expires: (def.scope == Scope::Run).then(|| id.credentials_expire()),
     }
 }
 

@@ -10,8 +10,12 @@ use super::Plan;
 use super::commands::{CommandLine, commands};
 use super::env::EnvLine;
 use super::files::{Bytes, Source};
+use super::hooks::HookPlan;
+use super::layout::HOOK_PROGRAM;
+use crate::agent::runtime;
 use crate::error::Result;
-use crate::harness::model::{ProviderUse, Runtime};
+use crate::harness::image_policy::Signature;
+use crate::harness::model::{Budgets, Gpu, ProviderUse, Runtime};
 use crate::report::bytes;
 use crate::secrets::MASK;
 
@@ -79,7 +83,12 @@ pub fn text(plan: &Plan, openshell: &[String], estimate: &Estimate) -> String {
     let mut out = String::new();
     head(&mut out, plan);
     let _ = writeln!(out, "\nThe agent is started with");
-    for line in plan.agent_command.lines() {
+    let hooks = plan.hooks.as_ref().map(|hooks| runtime::quote(&hooks.settings));
+    let command = match &hooks {
+        Some(settings) => plan.agent_command.replace(&**settings, "<hooks>"),
+        None => plan.agent_command.clone(),
+    };
+    for line in command.lines() {
         let _ = writeln!(out, "  {line}");
     }
     environment(&mut out, plan);
@@ -118,15 +127,22 @@ fn head(out: &mut String, plan: &Plan) {
     line("backend", &backend);
     let runtime = match h.runtime {
         Runtime::Claude => format!("Claude Code with {}", inside(plan, h.agent.as_str())),
+        Runtime::Codex => format!("Codex with {}", inside(plan, h.agent.as_str())),
+        Runtime::Opencode => format!("OpenCode with {}", inside(plan, h.agent.as_str())),
         Runtime::Script => format!("the script {}", inside(plan, h.agent.as_str())),
     };
     line("runs", &runtime);
-    match (&h.model, h.runtime) {
+    match (&plan.model, h.runtime) {
         (Some(model), _) => line("model", model),
-        (None, Runtime::Claude) => line("model", "the agent program's default"),
         (None, Runtime::Script) => {}
+        (None, _) => line("model", "the agent program's default"),
     }
     line("image", h.image.as_deref().unwrap_or("OpenShell's default"));
+    match plan.image_policy.signature {
+        Signature::None => {}
+        Signature::IfAvailable => line("signature", "checked where cosign is installed"),
+        Signature::Required => line("signature", "checked with cosign before a sandbox is created"),
+    }
     line(
         "policy",
         &h.policy.as_ref().map_or_else(|| "OpenShell's default".to_owned(), |p| inside(plan, p.as_str())),
@@ -134,6 +150,7 @@ fn head(out: &mut String, plan: &Plan) {
     for (key, values) in [
         ("skills", h.skills.iter().map(|s| s.name.clone()).collect::<Vec<_>>()),
         ("providers", h.providers.iter().map(provider).collect()),
+        ("hooks", plan.hooks.as_ref().map(hooks).unwrap_or_default()),
         ("leaves out", left_out(plan)),
     ] {
         if !values.is_empty() {
@@ -141,19 +158,12 @@ fn head(out: &mut String, plan: &Plan) {
         }
     }
     if let Some(v) = &h.validation {
-        let by = [v.schema.as_ref(), v.script.as_ref()];
-        let by: Vec<_> = by.into_iter().flatten().map(|p| inside(plan, p.as_str())).collect();
+        let files = v.schema.iter().chain(v.schemas.values()).chain(&v.script);
+        let mut by: Vec<_> = files.map(|p| inside(plan, p.as_str())).collect();
+        by.extend(v.escalate.as_ref().map(|agent| format!("the agent {agent}")));
         line("validated by", &by.join(", then "));
     }
-    let agent = limit(plan.deadlines.agent);
-    let tries = match plan.iterations {
-        1 => String::new(),
-        n => format!(", tried at most {n} times"),
-    };
-    line(
-        "time limits",
-        &format!("{agent} for the agent{tries}; {} until the sandbox is ready", limit(plan.deadlines.ready)),
-    );
+    limits(plan, &mut line);
     let result = match (h.readonly_repo, plan.apply, plan.post_script) {
         (true, _, _) => "the repository is read-only: only the output directory comes back",
         (_, true, true) => "applied to the repository when the run succeeds, after the post-script",
@@ -164,6 +174,53 @@ fn head(out: &mut String, plan: &Plan) {
     line("result", result);
     if plan.keep_sandbox {
         line("sandbox", "stays when the run has ended");
+    }
+}
+
+/// What the run may take and use.
+fn limits(plan: &Plan, line: &mut impl FnMut(&str, &str)) {
+    let h = &plan.harness;
+    let agent = limit(plan.deadlines.agent);
+    let tries = match plan.iterations {
+        1 => String::new(),
+        n => format!(", tried at most {n} times"),
+    };
+    line(
+        "time limits",
+        &format!("{agent} for the agent{tries}; {} until the sandbox is ready", limit(plan.deadlines.ready)),
+    );
+    let asked = &h.resources;
+    let gpu = asked.gpu.map(|gpu| match gpu {
+        Gpu::Any => "any".to_owned(),
+        Gpu::Count(n) => n.to_string(),
+    });
+    let of = [("cpu", &asked.cpu), ("memory", &asked.memory), ("disk", &asked.disk), ("gpu", &gpu)];
+    let of = of.iter().filter_map(|(k, v)| Some(format!("{k} {}", v.as_ref()?)));
+    let labels: Vec<_> = h.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let servers: Vec<_> =
+        h.api_servers.iter().map(|s| format!("{} ({})", s.name, inside(plan, s.script.as_str()))).collect();
+    let Budgets { max_turns, max_cost_usd, max_tokens } = h.budgets;
+    let budgets = [
+        max_turns.map(|n| format!("{n} turns")),
+        max_tokens.map(|n| format!("{n} tokens")),
+        max_cost_usd.map(|usd| format!("${usd:.2}")),
+    ];
+    for (key, text) in [
+        ("budgets", budgets.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        ("resources", of.collect::<Vec<_>>().join(", ")),
+        ("labels", labels.join(", ")),
+        ("servers", servers.join(", ")),
+        ("ttl", h.ttl.map(limit).unwrap_or_default()),
+        (
+            "at once",
+            h.max_concurrent
+                .map(|n| format!("at most {n} runs, waits {}", limit(plan.deadlines.queue)))
+                .unwrap_or_default(),
+        ),
+    ] {
+        if !text.is_empty() {
+            line(key, &text);
+        }
     }
 }
 
@@ -213,13 +270,22 @@ fn files(out: &mut String, plan: &Plan, estimate: &Estimate) {
     let _ = writeln!(out, "\nFiles for the sandbox, with their sizes now");
     let repo =
         (bytes(estimate.repo_bytes), format!("{}/", plan.layout.repo), format!("{} ({files})", plan.repo));
-    let delivered = estimate.files.iter().map(|f| (bytes(f.size), f.dest.clone(), inside(plan, &f.from)));
+    let delivered = estimate.files.iter().map(|f| (bytes(f.size), f.dest.clone(), origin(plan, f)));
     let rows: Vec<_> = std::iter::once(repo).chain(delivered).collect();
     // A few long paths must not push the rest off the screen.
     let width = rows.iter().map(|(_, to, _)| to.chars().count()).filter(|n| *n <= 70).max().unwrap_or(0);
     for (size, to, from) in rows {
         let _ = writeln!(out, "  {size:>9}  {to:<width$}  from {from}");
     }
+}
+
+/// The checks on tool calls.
+fn hooks(hooks: &HookPlan) -> Vec<String> {
+    hooks.hooks.names().into_iter().map(str::to_owned).collect()
+}
+
+fn origin(plan: &Plan, file: &FileEstimate) -> String {
+    if file.dest == HOOK_PROGRAM { "the program of the hooks".to_owned() } else { inside(plan, &file.from) }
 }
 
 /// A path of the harness directory, relative to it.

@@ -6,6 +6,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::command::Status;
 use super::groups::{Group, signal_group};
+use super::trace::{End, Traced};
 use rustix::process::Signal;
 
 /// A running child in a process group of its own. Dropping it kills the group.
@@ -13,6 +14,7 @@ use rustix::process::Signal;
 pub struct Child {
     inner: tokio::process::Child,
     group: Group,
+    traced: Traced,
     label: String,
     /// The write end of its standard input, when it was asked for.
     pub stdin: Option<ChildStdin>,
@@ -23,9 +25,9 @@ pub struct Child {
 }
 
 impl Child {
-    pub(super) fn new(mut inner: tokio::process::Child, group: Group, label: String) -> Self {
+    pub(super) fn new(mut inner: tokio::process::Child, group: Group, traced: Traced, label: String) -> Self {
         let (stdin, stdout, stderr) = (inner.stdin.take(), inner.stdout.take(), inner.stderr.take());
-        Self { inner, group, label, stdin, stdout, stderr }
+        Self { inner, group, traced, label, stdin, stdout, stderr }
     }
 
     /// What the call is named in messages.
@@ -40,18 +42,20 @@ impl Child {
 
     /// Waits for the direct child. May be called again after it returned. Cancel-safe.
     pub async fn wait(&mut self) -> std::io::Result<Status> {
-        let status = self.inner.wait().await?;
+        let status = self.inner.wait().await?.into();
         self.group.release();
-        Ok(status.into())
+        self.traced.end(End::Status(status));
+        Ok(status)
     }
 
     /// The status if the direct child has ended.
     pub fn try_wait(&mut self) -> std::io::Result<Option<Status>> {
-        let status = self.inner.try_wait()?;
-        if status.is_some() {
+        let status = self.inner.try_wait()?.map(Status::from);
+        if let Some(status) = status {
             self.group.release();
+            self.traced.end(End::Status(status));
         }
-        Ok(status.map(Into::into))
+        Ok(status)
     }
 
     /// Signals the whole group while the direct child lives.

@@ -12,6 +12,7 @@ use tokio::time::sleep_until;
 use super::capture::Ring;
 use super::child::Child;
 use super::groups::Group;
+use super::trace::{self, End, Traced};
 use super::{mark, scale};
 use rustix::process::Signal;
 
@@ -120,6 +121,14 @@ pub enum Failure {
         /// The program as it was named.
         program: String,
     },
+    /// The directory that the program was to work in does not exist.
+    #[error("{label} cannot work in {}: the directory is not there any more", dir.display())]
+    NoDirectory {
+        /// What was being done.
+        label: String,
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The program could not be started or waited for.
     #[error("{program} could not be run: {error}")]
     NotRun {
@@ -147,6 +156,8 @@ impl From<Failure> for crate::Error {
             Failure::NotFound { .. } => {
                 Self::new(crate::Code::ToolMissing, message).help("install it, or put it on PATH")
             }
+            Failure::NoDirectory { .. } => Self::new(crate::Code::Io, message)
+                .help("was it moved or deleted meanwhile? leave it where it is until the run has ended"),
             Failure::NotRun { .. } => Self::new(crate::Code::Process, message),
             Failure::Deadline { stderr, .. } => Self::new(crate::Code::Process, message).detail(stderr),
         }
@@ -269,6 +280,10 @@ impl Command {
         if self.clear_env {
             command.env_clear();
         }
+        let (mut traced, context) = Traced::start(&self.label, &self.program);
+        if let Some(context) = context {
+            command.env(trace::VARIABLE, context);
+        }
         for (key, value) in &self.env {
             match value {
                 Some(value) => command.env(key, value),
@@ -282,9 +297,12 @@ impl Command {
             command.current_dir(dir);
         }
         tracing::debug!(label = %self.label, argv = ?self.argv(), "spawn");
-        let inner = command.spawn().map_err(|error| self.not_run(error))?;
+        let inner = command.spawn().map_err(|error| {
+            traced.end(End::NotStarted);
+            self.not_run(error)
+        })?;
         let pid = inner.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
-        let mut child = Child::new(inner, Group::new(pid), self.label);
+        let mut child = Child::new(inner, Group::new(pid), traced, self.label);
         if let Stdin::Bytes(bytes) = stdin
             && let Some(mut pipe) = child.stdin.take()
         {
@@ -359,8 +377,13 @@ impl Command {
 
     fn not_run(&self, error: std::io::Error) -> Failure {
         let program = self.program.display().to_string();
-        match error.kind() {
-            std::io::ErrorKind::NotFound => Failure::NotFound { program },
+        // The system says the same of a program and of a directory that does not exist.
+        let lost = self.cwd.as_ref().filter(|dir| !dir.is_dir());
+        match (error.kind(), lost) {
+            (std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory, Some(dir)) => {
+                Failure::NoDirectory { label: self.label.clone(), dir: dir.clone() }
+            }
+            (std::io::ErrorKind::NotFound, None) => Failure::NotFound { program },
             _ => Failure::NotRun { program, error },
         }
     }

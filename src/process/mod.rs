@@ -13,6 +13,7 @@ mod groups;
 mod locate;
 pub mod mark;
 pub mod scale;
+pub mod trace;
 
 pub use capture::Ring;
 pub use child::Child;

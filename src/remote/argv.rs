@@ -28,6 +28,17 @@ pub fn command(config: impl AsRef<OsStr>, alias: &str, script: &str) -> Vec<OsSt
     args
 }
 
+/// Asks the master for a port of the sandbox's loopback that leads to an address of this host.
+pub fn forward(config: impl AsRef<OsStr>, alias: &str, port: u16, to: std::net::SocketAddr) -> Vec<OsString> {
+    let mut args = words(&["-F"]);
+    args.push(config.as_ref().to_owned());
+    // The configuration clears forwardings; what comes first counts.
+    args.extend(words(&["-o", "ClearAllForwardings=no", "-O", "forward", "-R"]));
+    args.push(format!("127.0.0.1:{port}:{to}").into());
+    args.extend(words(&["--", alias]));
+    args
+}
+
 /// A file into the sandbox. `old` is the protocol before SFTP.
 pub fn scp(old: bool, local: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> Vec<OsString> {
     let mut args = words(&["-q", "-F", CLIENT_CONFIG]);

@@ -49,6 +49,8 @@ pub struct Fetched {
     pub vanished: bool,
     /// What rsync said it could not transfer; text from the sandbox.
     pub missing: Vec<String>,
+    /// Links, FIFOs, sockets and devices that were left out, as rsync names them; text from the sandbox.
+    pub skipped: Vec<String>,
     /// The sum of the sizes of what arrived, in bytes.
     pub bytes: u64,
     /// Files and directories that arrived.
@@ -85,7 +87,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Code::ImportBlocked`] over the budget, [`Code::SshFailed`] when the connection failed,
-    /// [`Code::ImageLacks`] without rsync in the sandbox, [`Code::TransferFailed`] else.
+    /// [`Code::ImageLacks`] without rsync in the sandbox, [`Code::TransferFailed`] else, also when it takes too long.
     pub async fn fetch(&self, spec: &FetchSpec<'_>) -> Result<Fetched> {
         let rsync = locate("rsync", "install rsync (package rsync)")?;
         let limit = Size { bytes: spec.budget.bytes, inodes: spec.budget.inodes };
@@ -100,7 +102,7 @@ impl Session {
                 continue;
             }
             if !matches!(code, 0 | PARTIAL | VANISHED) {
-                return Err(self.fetch_error(code, &words));
+                return Err(self.fetch_error(code, &words, spec.local_dir));
             }
             let (dir, unlimited) = (spec.local_dir.to_owned(), limit);
             let size = tokio::task::spawn_blocking(move || count(&dir, unlimited)).await.unwrap_or_default();
@@ -111,6 +113,7 @@ impl Session {
                 partial: code == PARTIAL,
                 vanished: code == VANISHED,
                 missing: if code == 0 { Vec::new() } else { missing(&words) },
+                skipped: skipped(&output.stdout_text()),
                 bytes: size.bytes,
                 inodes: size.inodes,
             });
@@ -150,14 +153,15 @@ impl Session {
         match outcome {
             Ok(output) => Ok(output),
             Err(Failure::Deadline { after, .. }) => Err(Error::new(
-                Code::ImportBlocked,
+                Code::TransferFailed,
                 format!("fetching the results took longer than {}", crate::report::duration(after)),
-            )),
+            )
+            .help("raise `deadlines.collect` in the harness, or let the agent leave less in output/ and in the repository")),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    fn fetch_error(&self, code: i32, words: &str) -> Error {
+    fn fetch_error(&self, code: i32, words: &str, to: &Path) -> Error {
         let lower = words.to_ascii_lowercase();
         if lower.contains("rsync: command not found") || lower.contains("rsync: not found") {
             return Error::new(Code::ImageLacks, "the sandbox image has no rsync")
@@ -169,7 +173,9 @@ impl Session {
         }
         let error = Error::new(Code::TransferFailed, format!("rsync ended with status {code}"));
         match code {
-            FILE_IO => error.help("check the free space of the output directory").detail(words),
+            FILE_IO => error
+                .help(format!("check the free space where {} is; TMPDIR chooses another place", to.display()))
+                .detail(words),
             _ => error.detail(words),
         }
     }
@@ -193,23 +199,22 @@ fn missing(words: &str) -> Vec<String> {
     words.lines().filter(own).take(MISSING_MAX).map(str::to_owned).collect()
 }
 
-/// The version of the host's rsync, e.g. `3.2.7`, for `doctor`.
-///
-/// # Errors
-/// [`Code::ToolMissing`] when there is none.
-pub async fn rsync_version() -> Result<String> {
-    let rsync = locate("rsync", "install rsync (package rsync)")?;
-    let command = Command::new("rsync --version", rsync).arg("--version").deadline(Duration::from_secs(10));
-    let output = command.output().await?;
-    let text = output.stdout_text();
-    let version = text.split_whitespace().skip_while(|w| *w != "version").nth(1);
-    // The rsync of recent macOS releases is another program: `openrsync: protocol version 29`.
-    Ok(version.or(text.lines().next()).unwrap_or("unknown").to_owned())
+/// The paths that rsync says it does not take because they are no regular files.
+fn skipped(words: &str) -> Vec<String> {
+    let path =
+        |line: &str| Some(line.strip_prefix("skipping non-regular file \"")?.strip_suffix('"')?.to_owned());
+    words.lines().filter_map(path).take(MISSING_MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_skipped_is_listed() {
+        let words = "skipping non-regular file \"output/l\"\nfile\nskipping non-regular file \"a \\\"b\"\"\n";
+        assert_eq!(skipped(words), ["output/l", "a \\\"b\""]);
+    }
 
     #[test]
     fn what_is_missing_is_listed() {

@@ -5,9 +5,11 @@
 //! supervised foreground child ([`Session`]), and clients cannot connect on their own: without the master they
 //! fail at once.
 
+mod account;
 pub mod argv;
 mod copy;
 mod fetch;
+mod rsync;
 mod session;
 pub mod ssh_config;
 mod supervise;
@@ -15,7 +17,9 @@ mod supervise;
 mod supervisor_tests;
 mod watch;
 
+pub use account::check_account;
 pub use copy::{Pushed, Way};
-pub use fetch::{Budget, FetchSpec, Fetched, rsync_version};
+pub use fetch::{Budget, FetchSpec, Fetched};
+pub use rsync::Rsync;
 pub use session::{OpenSpec, Session};
-pub use supervise::{Ended, Exit, Launch, SUPERVISOR, follow_rest, run_agent, stop, sweep};
+pub use supervise::{Ended, Exit, Hurry, Launch, SUPERVISOR, follow_rest, run_agent, stop, sweep};

@@ -1,6 +1,7 @@
 //! The one connection to a sandbox.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,12 +23,19 @@ const SOCKET_PATH_MAX: usize = 85;
 /// The first and the longest pause between two looks for the socket.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// How long a request for a forwarded port may take.
+const FORWARD_LIMIT: Duration = Duration::from_secs(20);
 /// How long the master may take to end after TERM, and its proxy after it.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 const PROXY_GRACE: Duration = Duration::from_millis(300);
 
+/// What stands between the words of a login shell and the answer of a command. The files that a login shell reads
+/// belong to the image and to the agent, and may print whatever they like.
+pub(super) const MARK: &[u8] = b"\x1efullsend-answer\x1e\n";
+/// A command that prints [`MARK`]; what follows it is the answer.
+pub(super) const SAY_MARK: &str = r"printf '\036fullsend-answer\036\n'; ";
+
 /// What a session is made of.
-#[derive(Debug)]
 pub struct OpenSpec<'a> {
     /// What `openshell sandbox ssh-config` printed.
     pub ssh_config: &'a [u8],
@@ -40,6 +48,8 @@ pub struct OpenSpec<'a> {
     pub dir: &'a Path,
     /// How long the connection may take to come up, each time.
     pub limit: Duration,
+    /// Hears of a directory outside `dir`, as soon as it was made: it has to go should this process be killed.
+    pub made: &'a dyn Fn(&Path),
 }
 
 /// A multiplexed ssh connection; every command and transfer is a channel of it.
@@ -54,6 +64,8 @@ pub struct Session {
     ssh: PathBuf,
     limit: Duration,
     master: Option<Master>,
+    /// Ports of the sandbox's loopback that lead to addresses of this host.
+    forwards: Vec<(u16, SocketAddr)>,
 }
 
 #[derive(Debug)]
@@ -75,6 +87,9 @@ impl Session {
         let ssh = locate("ssh", "install the OpenSSH client (package openssh-client)")?;
         let dir = std::path::absolute(spec.dir).map_err(|e| Error::io("cannot resolve a path", &e))?;
         let (socket, socket_dir) = socket_path(&dir)?;
+        if let Some(made) = &socket_dir {
+            (spec.made)(made.path());
+        }
         write_private(&dir.join(MASTER_CONFIG), &config.render_master(spec.program, &socket)?)?;
         write_private(&dir.join(CLIENT_CONFIG), &config.render_client(&socket)?)?;
         let mut session = Self {
@@ -86,6 +101,7 @@ impl Session {
             ssh,
             limit: spec.limit,
             master: None,
+            forwards: Vec::new(),
         };
         session.connect().await?;
         Ok(session)
@@ -94,7 +110,36 @@ impl Session {
     /// Closes what is left of the connection and opens it again, with the same configuration.
     pub async fn reopen(&mut self) -> Result<()> {
         self.close().await;
-        self.connect().await
+        self.connect().await?;
+        for (port, to) in self.forwards.clone() {
+            if let Some(why) = self.ask_forward(port, to).await? {
+                return Err(self.broken("forward", &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for `port` of the sandbox's loopback to lead to `to`, also after [`Session::reopen`]. False when the
+    /// sandbox's ssh server does not do that, or when the port is taken there.
+    pub async fn forward(&mut self, port: u16, to: SocketAddr) -> Result<bool> {
+        if let Some(why) = self.ask_forward(port, to).await? {
+            tracing::debug!(port, why, "no forwarding");
+            return Ok(false);
+        }
+        self.forwards.push((port, to));
+        Ok(true)
+    }
+
+    /// Why it was refused, if it was.
+    async fn ask_forward(&self, port: u16, to: SocketAddr) -> Result<Option<String>> {
+        let args = argv::forward(self.client_config(), &self.alias, port, to);
+        let command = self.env.apply(Command::new("ssh -O forward", &self.ssh).args(args));
+        match command.deadline(FORWARD_LIMIT).output().await {
+            Ok(output) if output.status.success() => Ok(None),
+            Ok(output) => Ok(Some(output.stderr_text())),
+            Err(failure @ Failure::Deadline { .. }) => Ok(Some(failure.to_string())),
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// Whether the master still runs. A connection that hangs counts until its sign of life is missed.
@@ -124,7 +169,7 @@ impl Session {
     /// # Errors
     /// [`Code::SshFailed`] when the connection failed or the deadline passed.
     pub async fn exec(&self, label: &str, script: &str, deadline: Duration) -> Result<Output> {
-        self.finish(label, self.command(label, script).deadline(deadline).output().await)
+        self.answer(label, script, deadline, Ring::DEFAULT).await
     }
 
     /// The same for a script that answers at length: up to `limit` bytes of standard output are kept.
@@ -138,14 +183,38 @@ impl Session {
         deadline: Duration,
         limit: usize,
     ) -> Result<Output> {
-        let command = self.command(label, script).deadline(deadline).keep_stdout(limit);
-        self.finish(label, command.output().await)
+        let script = format!("{SAY_MARK}{script}");
+        let command = self.command(label, &script).deadline(deadline).keep_stdout(limit);
+        let mut output = self.finish(label, command.output().await)?;
+        match memchr::memmem::find(&output.stdout, MARK) {
+            Some(at) => drop(output.stdout.drain(..at + MARK.len())),
+            // The oldest bytes of a long answer are forgotten.
+            None if output.stdout_truncated || !output.status.success() => {}
+            None => return Err(self.unheard(label, &output)),
+        }
+        Ok(output)
+    }
+
+    /// The error of a command that went well and did not run.
+    fn unheard(&self, label: &str, output: &Output) -> Error {
+        let said = format!("{}\n{}", output.stdout_text().trim(), output.stderr_text().trim());
+        Error::new(Code::SshFailed, format!("the login shell of the sandbox did not run `{label}`"))
+            .detail(self.words(&said))
+            .help("the files that a login shell reads (/etc/profile, ~/.profile, ~/.bash_profile) must come to an end without `exit` and `exec`")
     }
 
     /// A transfer program with our configuration; it runs in the session's directory, so that the configuration
     /// has a name without characters that need quoting.
     pub(super) fn transfer(&self, label: &str, program: PathBuf) -> Command {
         self.env.apply(Command::new(label, program).current_dir(&self.dir))
+    }
+
+    /// What a finished command of [`Session::command`] means; as [`Session::exec`].
+    ///
+    /// # Errors
+    /// As [`Session::exec`].
+    pub fn finished(&self, label: &str, result: Result<Output, Failure>) -> Result<Output> {
+        self.finish(label, result)
     }
 
     /// What a finished ssh client means.
@@ -294,7 +363,9 @@ fn socket_path(dir: &Path) -> Result<(PathBuf, Option<tempfile::TempDir>)> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute());
     for parent in runtime.into_iter().chain([PathBuf::from("/tmp")]) {
         let private = std::fs::Permissions::from_mode(0o700);
-        if let Ok(made) = tempfile::Builder::new().prefix("fs-").permissions(private).tempdir_in(&parent) {
+        if let Ok(made) =
+            tempfile::Builder::new().prefix("fullsend-").permissions(private).tempdir_in(&parent)
+        {
             let socket = made.path().join("s");
             if fits(&socket) {
                 return Ok((socket, Some(made)));
@@ -325,8 +396,15 @@ mod tests {
 
     async fn open(program: &[OsString], dir: &Path) -> Result<Session> {
         let env = ChildEnv::default();
-        Session::open(OpenSpec { ssh_config: CONFIG, program, env: &env, dir, limit: Duration::from_mins(1) })
-            .await
+        Session::open(OpenSpec {
+            ssh_config: CONFIG,
+            program,
+            env: &env,
+            dir,
+            limit: Duration::from_mins(1),
+            made: &|_| {},
+        })
+        .await
     }
 
     #[tokio::test]

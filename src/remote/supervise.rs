@@ -1,11 +1,13 @@
 //! The host's side of the supervisor in the sandbox: start an agent, follow its stream, stop it.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::session::Session;
+use super::session::{MARK, SAY_MARK, Session};
 use super::ssh_config::shell_quote;
 use crate::error::{Code, Error, Result};
 use crate::process::{Ring, Status, Stdin, scale};
@@ -27,7 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Statuses of the script; see its head.
 const TAMPERED: i32 = 65;
 const LOST: i32 = 66;
+const NOBODY_READS: i32 = 74;
 const LIFE_OVER: i32 = 75;
+/// From here on a status is that of a shell whose command a signal ended; 255 is ssh's own.
+const KILLED: i32 = 129;
 /// What the line begins with in which the follower reports the end.
 const REPORT: &str = "fullsend-supervise v1 ";
 
@@ -45,6 +50,8 @@ pub struct Launch {
     pub grace: Duration,
     /// The value of `FULLSEND_RUN_MARKER` in the agent's environment, by which a sweep finds what it left.
     pub marker: String,
+    /// `TRACEPARENT` in the agent's environment.
+    pub traceparent: Option<String>,
 }
 
 /// How the agent ended, as the supervisor saw it.
@@ -73,19 +80,51 @@ pub struct Ended {
     pub bytes: u64,
 }
 
+/// A way to tell the agent at once that it is to end; [`stop`] has to follow, for an agent that does not listen.
+#[derive(Debug, Default)]
+pub struct Hurry {
+    asked: Notify,
+    sent: Notify,
+    used: Cell<bool>,
+}
+
+/// How long the word may take to leave this host.
+const HURRY_LIMIT: Duration = Duration::from_millis(40);
+/// How long ssh needs to send it on.
+const HURRY_PAUSE: Duration = Duration::from_millis(15);
+
+impl Hurry {
+    /// Sends TERM to the agent's group over the follower that is there, without a new process on either side. Returns
+    /// when the word is under way; [`run_agent`] has to be polled meanwhile.
+    pub async fn term(&self) {
+        self.used.set(true);
+        self.asked.notify_one();
+        let _ = timeout(HURRY_LIMIT, self.sent.notified()).await;
+    }
+
+    /// Whether the agent may have ended because it was told to.
+    pub fn used(&self) -> bool {
+        self.used.get()
+    }
+}
+
 /// Starts the agent (unless an earlier call did) and follows its stream to the end; `sink` gets every byte once
 /// and in order. A lost connection is replaced. Dropping the future leaves the agent running: [`stop`] ends it.
 ///
 /// # Errors
 /// [`Code::SshFailed`] when a lost connection cannot be replaced, [`Code::SupervisorLost`] when the supervisor
 /// could not start.
-pub async fn run_agent(session: &mut Session, launch: &Launch, sink: &mut dyn FnMut(&[u8])) -> Result<Ended> {
+pub async fn run_agent(
+    session: &mut Session,
+    launch: &Launch,
+    hurry: &Hurry,
+    sink: &mut dyn FnMut(&[u8]),
+) -> Result<Ended> {
     let limit = launch.deadline + launch.grace + scale::limit(DEADLINE_SLACK);
-    let mut follow = Follow { launch, sink, bytes: 0, reattached: 0, news: Instant::now() };
+    let mut follow = Follow { launch, hurry, sink, bytes: 0, reattached: 0, news: Instant::now() };
     match timeout(limit, follow.until_end(session)).await {
         Ok(ended) => ended,
-        // The supervisor itself hangs; the deadline has passed all the same.
-        Err(_) => Ok(follow.ended(Exit::Deadline, false)),
+        Err(_) => follow.late(session).await,
     }
 }
 
@@ -99,7 +138,8 @@ pub async fn follow_rest(
     offset: u64,
     sink: &mut dyn FnMut(&[u8]),
 ) -> Result<Ended> {
-    let mut follow = Follow { launch, sink, bytes: offset, reattached: 0, news: Instant::now() };
+    let hurry = &Hurry::default();
+    let mut follow = Follow { launch, hurry, sink, bytes: offset, reattached: 0, news: Instant::now() };
     match timeout(scale::limit(DEADLINE_SLACK), follow.until_end(session)).await {
         Ok(ended) => ended,
         Err(_) => Ok(follow.ended(Exit::Unknown, false)),
@@ -108,6 +148,7 @@ pub async fn follow_rest(
 
 struct Follow<'a> {
     launch: &'a Launch,
+    hurry: &'a Hurry,
     sink: &'a mut dyn FnMut(&[u8]),
     bytes: u64,
     reattached: u32,
@@ -136,8 +177,8 @@ impl Follow<'_> {
                 Some(TAMPERED) => return Ok(self.ended(Exit::Unknown, true)),
                 Some(LOST) => return Ok(self.ended(Exit::Unknown, false)),
                 Some(LIFE_OVER) => {}
-                // The connection, or the follower saw the connection end.
-                Some(255 | 74) | None => {
+                // The connection, or the follower saw the connection end, or somebody killed the follower.
+                Some(NOBODY_READS | KILLED..) | None => {
                     self.reattach(session, &words, &mut pause).await?;
                     self.reattached += 1;
                 }
@@ -152,30 +193,57 @@ impl Follow<'_> {
         }
     }
 
+    /// The deadline has passed and no end was reported: the connection hangs, or the supervisor does. A new
+    /// connection tells which, and has what the old one did not bring.
+    async fn late(&mut self, session: &mut Session) -> Result<Ended> {
+        self.reattached += 1;
+        let again = async {
+            session.reopen().await?;
+            self.until_end(session).await
+        };
+        match timeout(scale::limit(DEADLINE_SLACK), again).await {
+            Ok(Ok(ended)) if ended.exit != Exit::Unknown || ended.tampered => Ok(ended),
+            _ => Ok(self.ended(Exit::Deadline, false)),
+        }
+    }
+
     /// One follower, from the byte that is next. Returns its status and what it said.
     async fn once(&mut self, session: &Session) -> Result<(Status, String)> {
         let script = run_script(self.launch, self.bytes);
         // The follower ends when its standard input does, which is when this client or the connection dies.
         let mut child = session.command("agent", &script).stdin(Stdin::Piped).spawn()?;
-        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+        let (mut stdin, mut stdout, mut stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut words = Ring::new(Ring::DEFAULT);
+        let mut begin = Begin::default();
         let (mut out, mut err) = (vec![0; 64 * 1024], vec![0; 4096]);
         while stdout.is_some() || stderr.is_some() {
             tokio::select! {
                 n = read(stdout.as_mut(), &mut out), if stdout.is_some() => {
                     if n == 0 { stdout = None; continue; }
-                    self.bytes += n as u64;
+                    let news = begin.rest(&out[..n]);
+                    if news.is_empty() { continue; }
+                    self.bytes += news.len() as u64;
                     self.news = Instant::now();
-                    (self.sink)(&out[..n]);
+                    (self.sink)(news);
                 }
                 n = read(stderr.as_mut(), &mut err), if stderr.is_some() => {
                     if n == 0 { stderr = None; continue; }
                     words.push(&err[..n]);
                 }
+                () = self.hurry.asked.notified() => {
+                    if let Some(stdin) = &mut stdin {
+                        // Without it `stop` is the first word.
+                        let _ = stdin.write_all(b"term\n").await;
+                    }
+                    // ssh reads it, and sends it on, before this future is dropped and ssh with it.
+                    sleep(HURRY_PAUSE).await;
+                    self.hurry.sent.notify_one();
+                }
             }
         }
         let status = child.wait().await.map_err(|e| Error::io("cannot wait for ssh", &e))?;
-        if status.code().is_some_and(|code| code != 255) {
+        if status.code().is_some_and(|code| code < KILLED) {
             self.news = Instant::now();
         }
         Ok((status, words.text()))
@@ -202,6 +270,33 @@ impl Follow<'_> {
     }
 }
 
+/// Finds where the answer of a command begins: after [`MARK`].
+#[derive(Debug, Default)]
+struct Begin {
+    /// The end of what was heard before.
+    held: Vec<u8>,
+    found: bool,
+}
+
+impl Begin {
+    /// What of a chunk belongs to the answer.
+    fn rest<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        if self.found {
+            return chunk;
+        }
+        let before = self.held.len();
+        self.held.extend_from_slice(chunk);
+        if let Some(at) = memchr::memmem::find(&self.held, MARK) {
+            self.found = true;
+            self.held = Vec::new();
+            return &chunk[at + MARK.len() - before..];
+        }
+        let keep = self.held.len().min(MARK.len() - 1);
+        self.held.drain(..self.held.len() - keep);
+        &[]
+    }
+}
+
 async fn read(pipe: Option<&mut (impl tokio::io::AsyncRead + Unpin)>, buf: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(buf).await.unwrap_or(0),
@@ -222,7 +317,9 @@ fn run_script(launch: &Launch, offset: u64) -> String {
     let seconds = |d: Duration| d.as_secs().max(1).to_string();
     let (deadline, grace, life) = (seconds(launch.deadline), seconds(launch.grace), seconds(FOLLOWER_LIFE));
     let words = ["run", &launch.dir, &deadline, &launch.marker, &grace, &offset.to_string(), &life];
-    call(&launch.script, &words)
+    // The supervisor passes its environment on to the agent.
+    let context = launch.traceparent.as_ref().map(|t| format!("export TRACEPARENT={}; ", quoted(t)));
+    format!("{SAY_MARK}{}{}", context.unwrap_or_default(), call(&launch.script, &words))
 }
 
 /// The last report of a follower: how the agent ended, and the length of its stream.
@@ -285,6 +382,7 @@ mod tests {
             deadline: Duration::from_mins(1),
             grace: Duration::from_millis(10),
             marker: "fs-1".into(),
+            traceparent: None,
         }
     }
 
@@ -292,8 +390,24 @@ mod tests {
     fn the_call_is_quoted() {
         assert_eq!(
             run_script(&launch(), 17),
-            "exec sh /sandbox/.fs/supervise.sh run '/sandbox/my run' 60 fs-1 1 17 600"
+            format!("{SAY_MARK}exec sh /sandbox/.fs/supervise.sh run '/sandbox/my run' 60 fs-1 1 17 600")
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_answer_begins_after_the_mark_however_it_is_cut(
+            noise in proptest::collection::vec(proptest::num::u8::ANY, 0..60),
+            answer in proptest::collection::vec(proptest::num::u8::ANY, 0..60),
+            size in 1_usize..40,
+        ) {
+            proptest::prop_assume!(memchr::memmem::find(&noise, MARK).is_none());
+            let all = [&noise[..], MARK, &answer].concat();
+            let mut begin = Begin::default();
+            let heard: Vec<u8> = all.chunks(size).flat_map(|chunk| begin.rest(chunk).to_vec()).collect();
+            // The noise may end like the mark begins; then an earlier place counts only when it is the whole mark.
+            proptest::prop_assert_eq!(heard, answer);
+        }
     }
 
     #[test]

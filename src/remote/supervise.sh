@@ -7,9 +7,11 @@
 #   follow DIR OFFSET LIFE                         copy DIR/stream.jsonl from OFFSET to stdout, until the end
 #   stop   DIR GRACE                               TERM, GRACE seconds, KILL; then sweep
 #   sweep  MARKER                                  end what carries FULLSEND_RUN_MARKER=MARKER
+#   settle DIR                                     what `watch` does at the end, in case that it was killed
 #
 # Files in DIR: command (given), stream.jsonl and stderr.log (the agent's), started/ watch agent marker stream.id
-# (ours), stop (asked to), exit (written last: `v1 exit|signal|deadline|stopped NUMBER`).
+# login/ (ours), notice (at 80 % of the deadline; its path is FULLSEND_NOTICE_FILE), stop (asked to), exit (written
+# last: `v1 exit|signal|deadline|stopped NUMBER`).
 # Statuses of follow: 0 ended, 65 the stream was shortened or replaced, 66 the supervisor is gone, 67 could not
 # start, 74 nobody reads, 75 LIFE is over and somebody may follow again.
 set -u
@@ -56,6 +58,29 @@ look() {
     is_number "$inode" && is_number "$size"
 }
 
+# The files that a login shell reads. The agent may write them, and whatever the host asks for later runs in a login
+# shell: a word printed there breaks rsync, an `exit` everything. So they are put back when the agent has ended.
+logins='.profile .bash_profile .bash_login .bashrc .bash_logout'
+
+save_login() {
+    [ -n "${HOME-}" ] && mkdir -p "$1/login" || return 0
+    for file in $logins; do
+        [ ! -f "$HOME/$file" ] || cp -p "$HOME/$file" "$1/login/$file" || return 0
+    done
+    : >"$1/login/whole"
+} 2>/dev/null
+
+restore_login() {
+    [ -n "${HOME-}" ] && [ -f "$1/login/whole" ] || return 0
+    for file in $logins; do
+        if [ -f "$1/login/$file" ]; then
+            cmp -s "$1/login/$file" "$HOME/$file" || { rm -rf "${HOME:?}/$file" && cp -p "$1/login/$file" "$HOME/$file"; }
+        elif [ -e "$HOME/$file" ] || [ -L "$HOME/$file" ]; then
+            rm -rf "${HOME:?}/$file"
+        fi
+    done
+} 2>/dev/null
+
 start() {
     dir=$1 deadline=$2 marker=$3 grace=$4
     [ -r "$dir/command" ] || die 67 "there is no $dir/command"
@@ -69,6 +94,7 @@ start() {
     look "$dir/stream.jsonl" || die 67 "cannot list $dir/stream.jsonl"
     { printf '%s\n' "$inode" >"$dir/stream.id.new" && mv -f "$dir/stream.id.new" "$dir/stream.id"; } ||
         die 67 "cannot write to $dir"
+    save_login "$dir"
     find_setsid
     shell='sh'
     # Without setsid only bash can give the agent a group (set -m wants a terminal elsewhere).
@@ -100,11 +126,23 @@ gone_within() {
     done
 }
 
+# Tells the agent that $1 seconds are left; whole or not at all. The words need no quoting in JSON.
+notice() {
+    printf 'Time is running out: %s seconds are left before this run is ended%s. Wrap up now: finish or undo what is half done, write the results to the output directory, and end.\n' \
+        "$1" "${ends:+ (at $ends)}" >"$dir/notice.new" &&
+        rm -rf "$dir/notice.shown" && mv -f "$dir/notice.new" "$dir/notice"
+}
+
 timer() {
     rest=
     trap '[ -z "$rest" ] || kill "$rest" 2>/dev/null; exit 0' TERM
+    early=$((deadline * 4 / 5))
     # With the marker, so that the sweep finds it when the signal comes before the next line.
-    FULLSEND_RUN_MARKER=$marker sleep "$deadline" &
+    FULLSEND_RUN_MARKER=$marker sleep "$early" &
+    rest=$!
+    wait "$rest"
+    notice $((deadline - early))
+    FULLSEND_RUN_MARKER=$marker sleep $((deadline - early)) &
     rest=$!
     wait "$rest"
     trap '' TERM
@@ -127,6 +165,7 @@ watch() {
     # Busybox and GNU know this form of a time; elsewhere the agent is not told.
     ends=$(date -u -d "@$(($(date +%s) + deadline))" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || ends=
     [ -z "$ends" ] || export FULLSEND_DEADLINE="$ends"
+    export FULLSEND_NOTICE_FILE="$dir/notice"
     # shellcheck disable=SC2086
     FULLSEND_RUN_MARKER=$marker $setsid "$login" -l "$dir/command" \
         </dev/null >>"$dir/stream.jsonl" 2>>"$dir/stderr.log" &
@@ -152,6 +191,7 @@ watch() {
     # Also what left the group. This process can see it; a later connection cannot where each is confined by
     # Landlock on its own (OpenShell), as reading the environment of a process counts as tracing it.
     sweep "$marker"
+    restore_login "$dir"
     if [ "$fired" = 9 ]; then
         end="deadline $deadline"
     elif [ -e "$dir/stop" ]; then
@@ -183,6 +223,21 @@ unchanged() {
     look "$stream" && [ "$inode" = "$id" ] && [ "$size" -ge "$offset" ]
 }
 
+# Ends when standard input does. A word there is the quickest way to the agent: no new process, no login shell.
+listen() {
+    while read -r word; do
+        [ "$word" != term ] || term
+    done
+}
+
+# Asks the agent to end, once; `stop` has the rest.
+term() {
+    [ ! -e "$dir/stop" ] && [ ! -f "$dir/exit" ] && read -r mode pid <"$dir/agent" && is_number "$pid" &&
+        [ "$pid" -gt 1 ] || return 0
+    : >"$dir/stop"
+    signal TERM
+}
+
 follow() {
     dir=$1 offset=$2 life=$3
     stream=$dir/stream.jsonl
@@ -200,7 +255,7 @@ follow() {
     copy "$offset" >/dev/null || die 65 "$stream cannot be read"
     # Standard input ends with the connection. Writing would show it only when there is something to write.
     exec 4<&0
-    cat <&4 >/dev/null 2>&1 3<&- &
+    listen <&4 >/dev/null 2>&1 3<&- &
     tie=$!
     trap 'kill "$tie" 2>/dev/null' EXIT
     began=$(date +%s) idle=0
@@ -234,7 +289,9 @@ pause() {
 }
 
 stop() {
-    dir=$1 grace=$2
+    dir=$1 grace=$2 asked=
+    # A second TERM makes some programs drop what they do.
+    [ ! -e "$dir/stop" ] || asked=1
     : >"$dir/stop"
     left=20
     while [ -d "$dir/started" ] && [ ! -f "$dir/agent" ] && [ "$left" -gt 0 ]; do
@@ -243,7 +300,7 @@ stop() {
     done
     if [ -f "$dir/agent" ] && [ ! -f "$dir/exit" ] && read -r mode pid <"$dir/agent" &&
         is_number "$pid" && [ "$pid" -gt 1 ]; then
-        signal TERM
+        [ -n "$asked" ] || signal TERM
         gone_within "$grace" || signal KILL
         left=60
         while [ ! -f "$dir/exit" ] && watched && [ "$left" -gt 0 ]; do
@@ -310,6 +367,11 @@ sweep() {
     ! carriers "$1"
 }
 
+settle() {
+    if [ ! -f "$1/exit" ] && read -r marker <"$1/marker" && [ -n "$marker" ]; then sweep "$marker"; fi
+    restore_login "$1"
+} 2>/dev/null
+
 verb=${1-}
 [ $# -eq 0 ] || shift
 case $verb:$# in
@@ -322,6 +384,7 @@ start:4) is_number "$2" && is_number "$4" && start "$@" ;;
 watch:4) watch "$@" ;;
 follow:3) is_number "$2" && is_number "$3" && follow "$@" ;;
 stop:2) is_number "$2" && stop "$@" ;;
+settle:1) settle "$1" ;;
 sweep:1) [ -n "$1" ] && sweep "$1" ;;
 *) die 67 "unknown call: $verb with $# arguments" ;;
 esac

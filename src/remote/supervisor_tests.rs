@@ -32,7 +32,10 @@ impl Place {
     fn without_setsid(shell: &str, more: &[&str]) -> Option<Self> {
         let place = Self::with(shell)?;
         let bin = place.dir.path().join("bin");
-        for tool in ["cat", "date", "dd", "grep", "ls", "mkdir", "mv", "sleep", "tr"].iter().chain(more) {
+        for tool in ["cat", "cmp", "cp", "date", "dd", "grep", "ls", "mkdir", "mv", "rm", "sleep", "tr"]
+            .iter()
+            .chain(more)
+        {
             symlink(crate::process::locate(tool, "").ok()?, bin.join(tool)).unwrap();
         }
         let path = bin.display().to_string();
@@ -146,6 +149,40 @@ fn every_shell(test: impl Fn(&Place, &str) + Sync) {
 }
 
 #[test]
+fn a_word_to_the_follower_asks_the_agent_to_end_once() {
+    for shell in SHELLS {
+        let Some(place) = Place::with(shell) else { continue };
+        place.agent("trap 'echo asked' TERM; echo ready; while :; do sleep 0.1; done");
+        let mut follower = place.spawn("60", "1");
+        place.wait_for("agent");
+        wait_until("the agent to be ready", || place.file("stream.jsonl").contains("ready"));
+        follower.stdin.as_mut().unwrap().write_all(b"other\nterm\nterm\n").unwrap();
+        wait_until("the agent to hear", || place.file("stream.jsonl").contains("asked"));
+        let stopped = place.stop("1");
+        assert!(stopped.status.success(), "{shell}: {stopped:?}");
+        let (status, out, err) = follower.finish();
+        assert_eq!((status, &out[..]), (0, &b"ready\nasked\n"[..]), "{shell}: {err}");
+        assert!(place.file("exit").starts_with("v1 stopped 137"), "{shell}: {}", place.file("exit"));
+    }
+}
+
+#[test]
+fn what_a_login_shell_reads_is_put_back_before_the_end_is_reported() {
+    for shell in SHELLS {
+        let Some(place) = Place::with(shell) else { continue };
+        let at = |name: &str| place.dir.path().join(name);
+        fs_err::write(at(".profile"), "# of the image\n").unwrap();
+        place.agent(
+            "echo 'echo noise' >> ~/.profile; echo 'exit 1' > ~/.bash_profile; mkdir ~/.bash_login; echo done",
+        );
+        let (status, out, err) = place.spawn("60", "1").finish();
+        assert_eq!((status, &out[..]), (0, &b"done\n"[..]), "{shell}: {err}");
+        assert_eq!(fs_err::read_to_string(at(".profile")).unwrap(), "# of the image\n", "{shell}");
+        assert!(!at(".bash_profile").exists() && !at(".bash_login").exists(), "{shell}");
+    }
+}
+
+#[test]
 fn output_and_status_come_back_whole() {
     every_shell(|place, shell| {
         place.agent(
@@ -157,6 +194,18 @@ fn output_and_status_come_back_whole() {
         assert_eq!(err, format!("fullsend-supervise v1 exit 3 {}\n", expected.len()), "{shell}");
         assert_eq!(place.file("exit"), "v1 exit 3\n", "{shell}");
         assert_eq!(place.file("stderr.log"), "noise\n", "{shell}");
+    });
+}
+
+#[test]
+fn a_notice_comes_before_the_deadline() {
+    every_shell(|place, shell| {
+        place.agent("[ ! -e \"$FULLSEND_NOTICE_FILE\" ] || exit 1; while [ ! -e \"$FULLSEND_NOTICE_FILE\" ]; do sleep 0.1; done; cat \"$FULLSEND_NOTICE_FILE\"");
+        let (status, out, err) = place.spawn("10", "5").finish();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(status, 0, "{shell}: {err}");
+        assert!(out.starts_with("Time is running out: 2 seconds are left"), "{shell}: {out}");
+        assert_eq!(place.file("exit"), "v1 exit 0\n", "{shell}");
     });
 }
 

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::context::Cx;
+use super::handover;
 use super::outcome::Verdict;
 use super::prepare::Prepared;
 use super::record::{self, ChangeRecord, Facts};
 use super::script::Script;
+use super::telling;
 use crate::error::{Code, Error, Result};
 use crate::import::Import;
 use crate::plan::repo::names;
@@ -39,6 +41,14 @@ pub(super) async fn conclude(
             .iter()
             .map(|c| ChangeRecord { path: names::shown(&c.path), kind: c.kind })
             .collect();
+    }
+    if let Some(import) = &ending.import {
+        match record_changes(cx, prepared, import).await {
+            Ok(()) => {}
+            // The run's own failure says more than a limit that its unfinished work is past.
+            Err(error) if error.code() == Code::ImportBlocked && !failures.is_empty() => {}
+            Err(error) => failures.push(error),
+        }
     }
     if failures.is_empty() {
         failures.extend(cx.signals.stopped());
@@ -77,6 +87,13 @@ pub(super) async fn conclude(
             }
         }
     }
+}
+
+/// Writes the change into the run directory, whoever takes it, then holds it against the harness's limits.
+async fn record_changes(cx: &Cx, prepared: &Prepared, import: &Import) -> Result<()> {
+    let repo = &prepared.world.repo;
+    let patch_bytes = import.write_changes(&cx.id.dir, repo).await?;
+    import.check_limits(&prepared.plan.harness.limits, patch_bytes, repo).await
 }
 
 async fn post_script(cx: &Cx, prepared: &Prepared, ending: &Ending) -> Result<()> {
@@ -128,27 +145,42 @@ async fn leave(cx: &Cx, prepared: &Prepared, import: &Import, facts: &mut Facts)
     if import.is_unchanged() {
         return Ok(());
     }
-    let patch = cx.id.dir.join("changes.patch");
-    import.write_patch(&patch, &prepared.world.repo).await?;
+    if !cx.id.dir.join("changes.json").exists() {
+        import.write_changes(&cx.id.dir, &prepared.world.repo).await?;
+    }
     facts.patch = true;
     import.write_bundle(&cx.id.dir.join("changes.bundle"), &prepared.world.repo).await?;
     Ok(())
 }
 
-/// The error, `run.json`, and the last lines. Returns the exit status.
+/// How a run ended, for whoever tells others.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The exit status.
+    pub exit: u8,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why, in one line.
+    pub reason: String,
+    /// Whether the reason is a text of this program, with nothing foreign in it.
+    pub own: bool,
+}
+
+/// The error, `run.json`, and the last lines.
 pub(super) fn report(
     cx: &Cx,
     prepared: &Prepared,
     facts: &Facts,
     error: Option<&Error>,
     verdict: Verdict,
-) -> u8 {
+) -> Ended {
     cx.ui.end_section();
     let written = record::write(cx, prepared, facts, error, verdict);
     if let Some(error) = error {
         cx.ui.error(error);
     }
     let exit = error.or(written.as_ref().err()).map_or(0, Error::exit_code);
+    telling::conclude(cx, prepared, facts, error, verdict, exit);
     if let Err(error) = &written {
         cx.ui.error(error);
     }
@@ -160,10 +192,18 @@ pub(super) fn report(
     };
     cx.ui.closing("reason", &reason);
     cx.ui.closing("results", &cx.id.dir.display().to_string());
-    for (key, value) in next(cx, prepared, facts, error) {
-        cx.ui.closing(key, &value);
+    let next = next(cx, prepared, facts, error);
+    for (key, value) in &next {
+        cx.ui.closing(key, value);
     }
-    exit
+    handover::late(
+        cx,
+        prepared,
+        facts,
+        &handover::End { error, verdict, exit, reason: reason.clone(), next },
+    );
+    let own = error.is_none() && facts.skip_reason.is_none();
+    Ended { exit, verdict, reason, own }
 }
 
 fn good_reason(facts: &Facts) -> String {

@@ -4,20 +4,23 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::{Instant, interval_at, sleep};
 
+use super::bootstrap::Bootstrapped;
 use super::context::Cx;
+use super::meter::{Kind, Meter, Over};
 use super::outcome::EndedBy;
 use super::prepare::Prepared;
-use super::watch::{Watch, Watched};
+use super::servers::Servers;
+use super::watch::{Bells, Watch, Watched};
 use crate::agent::{Exit, Metrics};
 use crate::error::{Code, Error, Result};
 use crate::plan::layout::{Layout, SUPERVISOR};
 use crate::process::scale;
-use crate::remote::{self, Ended, Launch, Session};
+use crate::remote::{self, Ended, Hurry, Launch, Session};
 use crate::report::duration;
 use crate::secrets::Registry;
+use crate::telemetry;
 
 /// How long an agent that has given its final result may take to exit. Agents are known to stay for hours
 /// because a child of theirs holds on (anthropics/claude-code#25629).
@@ -28,6 +31,10 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// After how long a silence there is a notice.
 const SILENCE: Duration = Duration::from_mins(5);
+/// A secret whose parts come further apart than this may be shown in parts.
+const SETTLED: Duration = Duration::from_millis(500);
+/// How long the notice of a budget may be under way.
+const NOTICE_LIMIT: Duration = Duration::from_secs(20);
 /// How often a running agent is spoken of.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -50,27 +57,32 @@ pub(super) struct Ran {
 pub(super) async fn run_agent(
     cx: &Cx,
     prepared: &Prepared,
-    session: &mut Session,
+    sandbox: &mut Bootstrapped,
     n: u32,
     dir: &Path,
+    meter: Meter,
     secrets: &Registry,
 ) -> Result<Ran> {
     let plan = &prepared.plan;
-    cx.ui.section(&format!("agent, iteration {n} of {}", plan.iterations));
+    let Bootstrapped { session, agent_version, .. } = sandbox;
     cx.recorded("agent", async {
-        let concluded = Notify::new();
+        let bells = Bells::default();
         let format = plan.harness.runtime.runtime().format();
-        let path = dir.join("stream.jsonl");
-        let watch = RefCell::new(Watch::new(&path, format, secrets, &cx.ui, &concluded)?);
+        let watch = RefCell::new(Watch::new(dir, format, prepared.show_agent, secrets, cx, &bells, meter)?);
         let launch = Launch {
             script: SUPERVISOR.into(),
             dir: Layout::iteration(n),
             deadline: plan.deadlines.agent,
             grace: STOP_GRACE,
             marker: cx.id.id.to_string(),
+            traceparent: Some(cx.trace.traceparent()),
         };
-        let (ended, ended_by) = follow(cx, session, &launch, plan.deadlines.idle, &watch, &concluded).await;
+        let (ended, ended_by) = follow(cx, session, &launch, plan.deadlines.idle, &watch, &bells).await;
         let mut watched = watch.into_inner().finish()?;
+        // Not every stream says them.
+        let metrics = &mut watched.metrics;
+        metrics.model = metrics.model.take().or_else(|| plan.model.clone());
+        metrics.agent_version = metrics.agent_version.take().or_else(|| agent_version.clone());
         let mut ran = match ended {
             Ok(ended) => Ran::new(watched, &ended, ended_by),
             Err(error) => {
@@ -84,8 +96,14 @@ pub(super) async fn run_agent(
                 }
             }
         };
-        if matches!(ended_by, EndedBy::Cancel | EndedBy::Deadline | EndedBy::Silence) {
+        if matches!(
+            ended_by,
+            EndedBy::Cancel | EndedBy::Deadline | EndedBy::Silence | EndedBy::Budget | EndedBy::ApiServer
+        ) {
             ran.ended_by = ended_by;
+        }
+        for (key, value) in about(n, &ran.watched.metrics) {
+            cx.trace.note(key, value);
         }
         let note = format!("{}{}", ran.watched.evidence.exit, figures(&ran.watched.metrics));
         Ok((ran, note))
@@ -100,22 +118,40 @@ async fn follow(
     launch: &Launch,
     idle: Option<Duration>,
     watch: &RefCell<Watch<'_>>,
-    concluded: &Notify,
+    bells: &Bells,
 ) -> (Result<Ended>, EndedBy) {
+    let notices = notices(session, launch);
     let mut sink = |chunk: &[u8]| watch.borrow_mut().push(chunk);
     let overdue = async {
-        concluded.notified().await;
-        sleep(scale::pause(RESULT_GRACE)).await;
+        loop {
+            bells.concluded.notified().await;
+            sleep(scale::pause(RESULT_GRACE)).await;
+            if watch.borrow().is_done() {
+                return;
+            }
+        }
+    };
+    let hurry = Hurry::default();
+    let ending = async {
+        cx.signals.wait_end().await;
+        hurry.term().await;
+    };
+    let asked = || match cx.signals.first() {
+        Some(_) => (EndedBy::Cancel, CANCEL_GRACE),
+        None => (EndedBy::Deadline, scale::pause(STOP_GRACE)),
     };
     let (ended_by, grace) = tokio::select! {
-        ended = remote::run_agent(session, launch, &mut sink) => return (ended, EndedBy::Itself),
-        () = cx.signals.wait_end() => match cx.signals.first() {
-            Some(_) => (EndedBy::Cancel, CANCEL_GRACE),
-            None => (EndedBy::Deadline, scale::pause(STOP_GRACE)),
-        },
+        ended = remote::run_agent(session, launch, &hurry, &mut sink) => {
+            return (ended, if hurry.used() { asked().0 } else { EndedBy::Itself });
+        }
+        () = ending => asked(),
         () = silent(idle, watch) => (EndedBy::Silence, scale::pause(STOP_GRACE)),
+        () = bells.over.notified() => (EndedBy::Budget, scale::pause(STOP_GRACE)),
+        () = server_died(cx) => (EndedBy::ApiServer, scale::pause(STOP_GRACE)),
         () = overdue => (EndedBy::AfterResult, scale::pause(STOP_GRACE)),
         never = heartbeat(cx, launch.deadline, watch) => match never {},
+        never = give_notice(cx, notices, watch, bells) => match never {},
+        never = settling(watch) => match never {},
     };
     let rest = async {
         remote::stop(session, launch, grace).await?;
@@ -123,6 +159,19 @@ async fn follow(
         remote::follow_rest(session, launch, from, &mut sink).await
     };
     (cx.signals.guard_urgent(rest).await, ended_by)
+}
+
+/// What the span of an iteration says.
+fn about(n: u32, metrics: &Metrics) -> telemetry::Attributes {
+    let mut about = vec![("fullsend.iteration", u64::from(n).into())];
+    if metrics.tokens.total() > 0 {
+        about.extend(telemetry::usage_attributes(&metrics.tokens));
+    }
+    about.extend(metrics.cost_usd.map(|cost| ("fullsend.cost_usd", cost.into())));
+    about.extend(metrics.model.as_deref().map(|model| ("gen_ai.request.model", model.into())));
+    about.push(("fullsend.turns", metrics.turns.into()));
+    about.push(("fullsend.tool_calls", metrics.tool_calls.into()));
+    about
 }
 
 /// The agent's figures in a few words; nothing where it gave none.
@@ -134,6 +183,9 @@ fn figures(metrics: &Metrics) -> String {
     if metrics.tool_calls > 0 {
         parts.push(format!("{} tool call(s)", metrics.tool_calls));
     }
+    if metrics.permission_denials > 0 {
+        parts.push(format!("{} denied", metrics.permission_denials));
+    }
     if metrics.tokens.total() > 0 {
         parts.push(format!("{} tokens", metrics.tokens.total()));
     }
@@ -141,6 +193,51 @@ fn figures(metrics: &Metrics) -> String {
         parts.push(format!("${cost:.4}"));
     }
     std::iter::once(String::new()).chain(parts).collect::<Vec<_>>().join(", ")
+}
+
+/// The calls that tell the agent of a budget, one per kind. They are made before the connection is lent out.
+fn notices(session: &Session, launch: &Launch) -> Vec<(Kind, crate::process::Command)> {
+    let call = |kind: Kind| {
+        let dir = &launch.dir;
+        // The hook that shows a notice puts it into JSON as it is: no quotes and no backslashes.
+        let text = format!(
+            "Most of the budget of this run is used: four fifths of {} are gone. Wrap up now: finish or undo what is half \
+             done, write the results to the output directory, and end.",
+            kind.key()
+        );
+        let script = format!(
+            "printf '%s\\n' '{text}' >{dir}/notice.new && rm -rf {dir}/notice.shown && mv -f {dir}/notice.new {dir}/notice"
+        );
+        (kind, session.command("notice", &script).deadline(NOTICE_LIMIT))
+    };
+    Kind::ALL.into_iter().map(call).collect()
+}
+
+/// Tells the agent once that a budget is nearly used up.
+async fn give_notice(
+    cx: &Cx,
+    notices: Vec<(Kind, crate::process::Command)>,
+    watch: &RefCell<Watch<'_>>,
+    bells: &Bells,
+) -> std::convert::Infallible {
+    bells.near.notified().await;
+    let kind = watch.borrow().near();
+    if let Some((kind, call)) = notices.into_iter().find(|(of, _)| Some(*of) == kind) {
+        cx.ui.info("agent", &format!("four fifths of `{}` are used; it is told to wrap up", kind.key()));
+        // An agent that does not hear of it is ended all the same.
+        if let Err(failure) = call.output().await {
+            tracing::debug!(%failure, "the notice did not arrive");
+        }
+    }
+    std::future::pending().await
+}
+
+/// Returns when a server on this host has ended by itself.
+async fn server_died(cx: &Cx) {
+    match cx.servers.get() {
+        Some(servers) => drop(servers.died().await),
+        None => std::future::pending().await,
+    }
 }
 
 /// Returns when nothing was heard of the agent for so long.
@@ -152,6 +249,17 @@ async fn silent(limit: Option<Duration>, watch: &RefCell<Watch<'_>>) {
             return;
         }
         sleep(limit.saturating_sub(quiet)).await;
+    }
+}
+
+/// Lets the end of a line be seen when nothing has followed it for a while.
+async fn settling(watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
+    loop {
+        sleep(SETTLED).await;
+        let mut watch = watch.borrow_mut();
+        if watch.quiet_for() >= SETTLED {
+            watch.settle();
+        }
     }
 }
 
@@ -175,10 +283,11 @@ async fn heartbeat(cx: &Cx, limit: Duration, watch: &RefCell<Watch<'_>>) -> std:
         cx.ui.info(
             "agent",
             &format!(
-                "running for {}, {} left, last heard of {} ago",
+                "running for {}, {} left, last heard of {} ago{}",
                 duration(start.elapsed()),
                 duration(left),
-                duration(quiet)
+                duration(quiet),
+                figures(watch.borrow().metrics())
             ),
         );
     }
@@ -205,6 +314,11 @@ impl Ran {
         if let (EndedBy::Cancel, Some(signal)) = (self.ended_by, cx.signals.first()) {
             failures.push(Error::cancelled(signal).help("what the agent had done is in the run directory"));
         }
+        if self.ended_by == EndedBy::ApiServer {
+            failures.extend(cx.servers.get().and_then(Servers::dead));
+        }
+        // Also of an agent that ended by itself before it could be ended.
+        failures.extend(self.watched.over.as_ref().map(over_budget));
         if self.ended_by == EndedBy::Silence {
             let idle = idle.map(duration).unwrap_or_default();
             failures.push(
@@ -227,6 +341,26 @@ impl Ran {
             );
         }
         failures.extend(self.failure.take());
+        if failures.is_empty() && self.ended_by == EndedBy::Unknown {
+            failures.push(
+                Error::new(
+                    Code::SupervisorLost,
+                    "the supervisor in the sandbox was killed, so nobody knows how the agent ended",
+                )
+                .help(
+                    "did the agent kill every process, or was the memory used up? its stream, and what could be fetched of \
+                     its output, are in the run directory; nothing was applied",
+                ),
+            );
+        }
         failures
     }
+}
+
+/// The error of a budget that is used up.
+pub(super) fn over_budget(over: &Over) -> Error {
+    let (key, flag) = (over.kind.key(), over.kind.flag());
+    Error::new(Code::AgentBudget, format!("the agent used up `{key}`: {}", over.text)).help(format!(
+        "raise `{key}` in the harness or pass {flag}, or give the agent less to do; what it had done is in the run directory"
+    ))
 }

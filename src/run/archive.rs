@@ -48,6 +48,11 @@ pub(crate) fn append_repo<W: Write>(
             GitSource::Text(text) => {
                 put(tar, EntryType::Regular, &path, &[], mode, now(), text.len() as u64, text.as_slice())?;
             }
+            GitSource::Made { path: from, size, .. } => {
+                let packed = open(from, &file.path)?;
+                put(tar, EntryType::Regular, &path, &[], mode, now(), *size, &mut packed.take(*size))
+                    .map_err(|e| short(e, &file.path))?;
+            }
             GitSource::File { path: from, size, mtime } => {
                 let open = open(from, &file.path)?;
                 let mut limited = open.take(*size);

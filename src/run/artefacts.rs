@@ -1,46 +1,47 @@
-//! Files of the run directory that came out of the sandbox, and the secrets that must not be in them.
+//! Files of the run directory that came out of the sandbox, without secrets.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::prepare::Prepared;
 use crate::error::{Code, Error, Result};
-use crate::harness::model::ProviderUse;
-use crate::secrets::{Registry, Searcher, Secret};
+use crate::secrets::{Registry, Searcher};
 
-/// The secrets of this run: what its providers carry, and what its environments name like a secret.
-pub(super) fn secrets(prepared: &Prepared) -> Vec<Secret> {
-    let harness = &prepared.plan.harness;
-    let credentials = harness.providers.iter().filter_map(|p| match p {
-        ProviderUse::Defined(def) => Some(&def.credentials),
-        ProviderUse::Existing(_) => None,
-    });
-    let mut secrets: Vec<Secret> = credentials.flat_map(|c| c.values().cloned()).collect();
-    let named = harness.runner_env.iter().chain(&harness.sandbox_env).filter(|(name, _)| looks_secret(name));
-    secrets.extend(named.map(|(_, value)| value.clone()));
-    let named = prepared.world.file_env.iter().filter(|(name, _)| looks_secret(name));
-    secrets.extend(named.map(|(_, value)| Secret::new(value.as_str())));
-    secrets
+/// How many bytes may still be looked through. Looking takes time, and after a cancel there is little: the sandbox
+/// has to be deleted and the verdict written before whoever sent the signal sends KILL.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes: u64,
+    /// Files that there was no room for.
+    pub left_out: Vec<PathBuf>,
 }
 
-/// Whether a variable's name says that its value is a secret.
-fn looks_secret(name: &str) -> bool {
-    const PARTS: [&str; 7] =
-        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"];
-    // Names of files and switches beside the secret itself are ordinary values.
-    const NOT: [&str; 5] = ["_FILE", "_PATH", "_SOURCE", "_URL", "_CREDENTIALS"];
-    let name = name.to_ascii_uppercase();
-    let named = PARTS.iter().any(|p| name.contains(p)) || name.ends_with("_KEY");
-    named && !NOT.iter().any(|n| name.ends_with(n))
+impl Room {
+    /// So many bytes.
+    pub(super) fn of(bytes: u64) -> Self {
+        Self { bytes, left_out: Vec::new() }
+    }
+
+    /// For everything.
+    pub(super) fn unlimited() -> Self {
+        Self::of(u64::MAX)
+    }
+
+    fn takes(&mut self, bytes: u64) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(self.bytes);
+        left.is_some()
+    }
 }
 
 /// Moves what was fetched into the run directory and takes the known secrets out of text. A binary file is never
 /// rewritten: one that holds a known secret is left out, and that is an error. So is a secret in a file's name.
-pub(super) fn take(from: &Path, to: &Path, secrets: &Registry) -> Result<()> {
+/// Small files come first, those that there is no room for are named in `room`.
+pub(super) fn take(from: &Path, to: &Path, secrets: &Registry, room: &mut Room) -> Result<()> {
     if !from.exists() {
         return Ok(());
     }
-    let mut refused = Vec::new();
+    secrets.check()?;
+    let (mut refused, mut files) = (Vec::new(), Vec::new());
     for entry in walkdir::WalkDir::new(from).sort_by_file_name() {
         let entry = entry
             .map_err(|e| Error::new(Code::ImportFailed, format!("cannot read what was fetched: {e}")))?;
@@ -55,34 +56,37 @@ pub(super) fn take(from: &Path, to: &Path, secrets: &Registry) -> Result<()> {
         if entry.file_type().is_dir() {
             fs_err::create_dir_all(&target)?;
         } else if entry.file_type().is_file() {
-            if let Some(parent) = target.parent() {
-                fs_err::create_dir_all(parent)?;
-            }
-            if !take_file(entry.path(), &target, secrets)? {
-                refused.push(below.to_owned());
-            }
+            let size = fs_err::symlink_metadata(entry.path())?.len();
+            files.push((size, below.to_owned(), entry.path().to_owned(), target));
         }
     }
+    files.sort();
+    for (size, below, path, target) in files {
+        if !room.takes(size) {
+            room.left_out.push(below);
+            continue;
+        }
+        if let Some(parent) = target.parent() {
+            fs_err::create_dir_all(parent)?;
+        }
+        if !take_file(&path, &target, secrets)? {
+            refused.push(below);
+        }
+    }
+    refused.sort();
     if refused.is_empty() { Ok(()) } else { Err(found(&refused)) }
 }
 
-/// Whether the file could be taken.
+/// Whether the file could be taken. A text loses its secrets; a binary file is taken as it is or not at all.
 fn take_file(from: &Path, to: &Path, secrets: &Registry) -> Result<bool> {
-    if secrets.is_empty() {
-        return fs_err::rename(from, to)
-            .or_else(|_| fs_err::copy(from, to).map(drop))
-            .map(|()| true)
-            .map_err(Into::into);
-    }
     let bytes = fs_err::read(from)?;
     let hidden = |bytes: &[u8]| Searcher::new(secrets).push(bytes);
-    if !hidden(&bytes) {
+    let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
+    if !text.is_some_and(|text| secrets.shows(text.as_bytes())) && !hidden(&bytes) {
         fs_err::rename(from, to).or_else(|_| fs_err::write(to, &bytes))?;
         return Ok(true);
     }
-    let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
-    let clean = text.map(|text| secrets.redact_text(text));
-    // One that line breaks cut (wrapped base64) is found, but cannot be taken out.
+    let clean = text.map(|text| secrets.redact_document(text).0);
     match clean.filter(|clean| !hidden(clean.as_bytes())) {
         Some(clean) => fs_err::write(to, clean.as_bytes()).map(|()| true).map_err(Into::into),
         None => Ok(false),
@@ -101,14 +105,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_say_secret() {
-        for name in ["GH_TOKEN", "ANTHROPIC_API_KEY", "db_password", "PUSH_TOKEN"] {
-            assert!(looks_secret(name), "{name}");
+    fn without_room_for_everything_the_small_files_come_and_the_others_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        std::fs::create_dir_all(from.join("sub")).unwrap();
+        for (name, size) in [("a-large", 4000), ("b", 10), ("sub/c", 30), ("d-large", 5000), ("e", 0)] {
+            std::fs::write(from.join(name), vec![b'x'; size]).unwrap();
         }
-        for name in
-            ["PUSH_TOKEN_SOURCE", "GCP_OIDC_TOKEN_FILE", "GOOGLE_APPLICATION_CREDENTIALS", "KEYBOARD", "PATH"]
+        let mut room = Room::of(4039);
+        take(&from, &to, &Registry::default(), &mut room).unwrap();
+        assert_eq!(room.left_out, [Path::new("a-large"), Path::new("d-large")]);
+        for (name, there) in
+            [("a-large", false), ("b", true), ("sub/c", true), ("d-large", false), ("e", true)]
         {
-            assert!(!looks_secret(name), "{name}");
+            assert_eq!(to.join(name).exists(), there, "{name}");
         }
+
+        let mut room = Room::unlimited();
+        take(&from, &to, &Registry::default(), &mut room).unwrap();
+        assert!(room.left_out.is_empty());
+        assert_eq!(std::fs::metadata(to.join("d-large")).unwrap().len(), 5000);
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use camino::Utf8Path;
 
 use super::context::Cx;
+use super::inputs;
 use super::prepare::Prepared;
 use super::script::{self, Script, ScriptEnv};
 use super::skip::{self, Answer};
@@ -53,6 +54,8 @@ pub(super) async fn pre_script(cx: &Cx, prepared: &Prepared) -> Result<Answer> {
 async fn ask(cx: &Cx, prepared: &Prepared, path: &Utf8Path) -> Result<Answer> {
     let answer_file = cx.id.dir.join("prescript.out");
     fs_err::write(&answer_file, "")?;
+    let inputs = inputs::dir(&cx.id.dir);
+    fs_err::create_dir(&inputs)?;
     cx.ui.section("pre-script");
     let answer = cx
         .phase("pre-script", async {
@@ -63,12 +66,21 @@ async fn ask(cx: &Cx, prepared: &Prepared, path: &Utf8Path) -> Result<Answer> {
                 deadline: prepared.plan.deadlines.script,
                 late: Code::PreScript,
             };
-            let extra = [("FULLSEND_PRESCRIPT_OUTPUT", OsString::from(&answer_file))];
+            let extra = [
+                ("FULLSEND_PRESCRIPT_OUTPUT", OsString::from(&answer_file)),
+                (inputs::VARIABLE, OsString::from(std::path::absolute(&inputs)?)),
+                ("FULLSEND_TARGET_REPO_DIR", OsString::from(&prepared.world.repo.top)),
+            ];
             let output = script.run(&prepared.script_env(), &extra, &cx.ui).await?;
             match output.status.code() {
                 Some(code @ (0 | skip::EXIT_SKIP)) => {
                     let file = fs_err::read(&answer_file).ok();
                     let answer = skip::answer(file.as_deref(), code, &output.stdout_text())?;
+                    let said = |(k, v): (&String, &String)| format!("{k}={v}");
+                    let outputs: Vec<_> = answer.outputs.iter().map(said).collect();
+                    if !outputs.is_empty() {
+                        cx.ui.info("pre-script", &outputs.join(" "));
+                    }
                     let note =
                         answer.skip.as_ref().map_or_else(String::new, |r| format!("asked to skip: {r}"));
                     Ok((answer, note))
@@ -79,6 +91,8 @@ async fn ask(cx: &Cx, prepared: &Prepared, path: &Utf8Path) -> Result<Answer> {
         })
         .await;
     let _ = std::fs::remove_file(&answer_file);
+    // Only an empty one goes.
+    let _ = std::fs::remove_dir(&inputs);
     answer
 }
 

@@ -8,6 +8,7 @@ use super::context::Cx;
 use super::pack::Packed;
 use super::prepare::Prepared;
 use super::provision::Provisioned;
+use super::security;
 use crate::error::{Code, Error, Result};
 use crate::import::listing;
 use crate::import::{Limits, Listing, check_arrived};
@@ -15,7 +16,7 @@ use crate::plan::Plan;
 use crate::plan::env::quote;
 
 use crate::plan::layout::{
-    ARCHIVE, CONFIG_DIR, ENV_DIR, ENV_FILE, HOME, OLD_WORKSPACE, OUTPUT_DIR, RUNNER_DIR, WORKSPACE,
+    ARCHIVE, CONFIG_DIR, ENV_DIR, ENV_FILE, HOME, OLD_WORKSPACE, OUTPUT_DIR, PRISTINE, RUNNER_DIR, WORKSPACE,
 };
 use crate::plan::repo::Manifest;
 use crate::remote::Session;
@@ -27,6 +28,8 @@ pub(super) struct Bootstrapped {
     pub session: Session,
     /// The repository as it was packed.
     pub manifest: Rc<Manifest>,
+    /// The version of the agent's program, where it was asked for.
+    pub agent_version: Option<String>,
     /// The repository as the sandbox had it before the agent.
     pub baseline: Listing,
 }
@@ -42,26 +45,33 @@ pub(super) async fn bootstrap(
 ) -> Result<Bootstrapped> {
     let note = provisioned.note();
     cx.phase("bootstrap", async {
-        let Provisioned { mut session, packed, manifest } = provisioned;
+        let Provisioned { mut session, packed, manifest, .. } = provisioned;
         let plan = &prepared.plan;
         session.push(&packed.archive, Path::new(ARCHIVE), plan.deadlines.bootstrap).await?;
         let _ = std::fs::remove_file(&packed.archive);
-        let script = script(plan, &packed);
+        let elf = prepared.world.hook_needs.as_ref();
+        let script = script(plan, &packed, &security::probe(plan, elf, &security::canary()?));
         let output = session.answer("bootstrap", &script, plan.deadlines.bootstrap, ANSWER_LIMIT).await?;
         if !output.status.success() {
             return Err(Error::new(Code::BootstrapFailed, format!("the sandbox could not be filled: {}", output.status))
                 .detail(output.stderr_text())
                 .help("the image needs bash, GNU tar and GNU find, and /sandbox must be writable with room for the repository"));
         }
-        let baseline = read_answer(&output.stdout, output.stdout_truncated, plan)?;
+        let (baseline, hooks, agent_version) = read_answer(&output.stdout, output.stdout_truncated, plan)?;
+        if let Some(warning) = security::judge(plan, elf, &hooks)? {
+            cx.ui.warn(&warning);
+        }
         check_arrived(&baseline, &manifest)?;
-        Ok((Bootstrapped { session, manifest: Rc::new(manifest), baseline }, note))
+        Ok((Bootstrapped { session, manifest: Rc::new(manifest), agent_version, baseline }, note))
     })
     .await
 }
 
+/// What marks the line with the version of the agent's program.
+const VERSION: &str = "version:";
+
 /// The command. Its answer: a line per missing program, a blank line, the listing.
-fn script(plan: &Plan, packed: &Packed) -> String {
+fn script(plan: &Plan, packed: &Packed, hooks: &[String]) -> String {
     let size = packed.size;
     let repo = quote(&plan.layout.repo);
     let transcripts = plan.harness.runtime.runtime().transcripts().map_or("", |t| t.dir);
@@ -88,22 +98,40 @@ fn script(plan: &Plan, packed: &Packed) -> String {
     if plan.harness.readonly_repo {
         lines.push(format!("find {repo} -path {repo}/.git -prune -o ! -type l -exec chmod a-w {{}} +"));
     }
+    if plan.resets() {
+        lines.push(format!("cp -a {repo} {PRISTINE}"));
+    }
     let programs = plan.programs.iter().map(|p| quote(p)).collect::<Vec<_>>().join(" ");
     lines.push(format!(
         "( set +eu; . {ENV_FILE} >/dev/null; for p in rsync {programs}; do \
          command -v \"$p\" >/dev/null || echo \"$p\"; done )"
     ));
+    let runtime = plan.harness.runtime.runtime();
+    lines.extend(runtime.instructions(&repo));
+    // A program that hangs is the agent's to show.
+    lines.extend(runtime.version().map(|command| {
+        format!(
+            "( set +eu; . {ENV_FILE} >/dev/null; timeout 20 {command} </dev/null 2>/dev/null | head -n 1 | cut -c1-100 | \
+             sed 's/^/{VERSION}/' )"
+        )
+    }));
+    lines.extend_from_slice(hooks);
     lines.push("echo".to_owned());
     lines.push(listing::script(OsStr::new(&plan.layout.repo)).to_string_lossy().into_owned());
     lines.join("\n")
 }
 
-fn read_answer(answer: &[u8], truncated: bool, plan: &Plan) -> Result<Listing> {
+/// The listing, what the sandbox said of the hooks, and the version of the agent's program.
+fn read_answer(
+    answer: &[u8],
+    truncated: bool,
+    plan: &Plan,
+) -> Result<(Listing, Vec<String>, Option<String>)> {
     if truncated {
         return Err(Error::new(Code::BootstrapFailed, "the repository has too many files to list")
             .help("leave some out with `upload.exclude` in the harness"));
     }
-    let mut missing = Vec::new();
+    let (mut missing, mut hooks, mut version) = (Vec::new(), Vec::new(), None);
     let mut rest = answer;
     loop {
         let Some(end) = memchr::memchr(b'\n', rest) else {
@@ -118,7 +146,13 @@ fn read_answer(answer: &[u8], truncated: bool, plan: &Plan) -> Result<Listing> {
         if line.is_empty() {
             break;
         }
-        missing.push(line);
+        if let Some(about) = line.strip_prefix(security::MARK) {
+            hooks.push(about.to_owned());
+        } else if let Some(said) = line.strip_prefix(VERSION) {
+            version = number(said);
+        } else {
+            missing.push(line);
+        }
     }
     if !missing.is_empty() {
         let place = if plan.local {
@@ -133,5 +167,10 @@ fn read_answer(answer: &[u8], truncated: bool, plan: &Plan) -> Result<Listing> {
         )
         .help(place));
     }
-    Listing::parse(rest, &Limits::default())
+    Ok((Listing::parse(rest, &Limits::default())?, hooks, version))
+}
+
+/// `0.171.0` of `codex-cli 0.171.0`: the first word that begins with a digit.
+fn number(said: &str) -> Option<String> {
+    said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned)
 }

@@ -44,6 +44,14 @@ pub(super) fn open(cx: &Cx, prepared: &Prepared, tmp: &Path) -> Result<()> {
     cx.journal.set(journal).map_err(|_| Error::bug("the journal was opened twice"))
 }
 
+/// The run made a directory on this host besides those that its entry names.
+pub(super) fn dir(cx: &Cx, dir: &Path) {
+    cx.guard.tell(&Message::Tmp(dir.to_owned()));
+    if let Some(journal) = cx.journal.get() {
+        journal.owns(dir);
+    }
+}
+
 /// The sandbox is ready and stays from now on, also when the run dies: until its labels say.
 pub(super) fn keep(cx: &Cx) {
     if let Some(journal) = cx.journal.get() {

@@ -8,9 +8,12 @@ use serde::Serialize;
 use super::guard::Guard;
 use super::identity::Identity;
 use super::journal::Journal;
+use super::servers::Servers;
 use super::signals::Signals;
 use crate::error::{Code, Error, Result};
 use crate::report::Printer;
+use crate::scan::chain::Chain;
+use crate::telemetry::{Recorder, Status};
 
 /// The shared context of a run.
 #[derive(Debug)]
@@ -25,6 +28,12 @@ pub(super) struct Cx {
     pub id: Identity,
     /// What tells others of this run, once there is something to tell.
     pub journal: OnceCell<Journal>,
+    /// The servers on this host, once they are started.
+    pub servers: OnceCell<Servers>,
+    /// The record of findings.
+    pub findings: RefCell<Chain>,
+    /// The spans of the run.
+    pub trace: Recorder,
     started: Instant,
     phases: RefCell<Vec<Phase>>,
 }
@@ -44,13 +53,17 @@ pub(super) struct Phase {
 
 impl Cx {
     /// A context for a run that starts now.
-    pub(super) fn new(ui: Printer, signals: Signals, guard: Guard, id: Identity) -> Self {
+    pub(super) fn new(ui: Printer, signals: Signals, guard: Guard, id: Identity, trace: Recorder) -> Self {
+        let findings = RefCell::new(super::security::chain(&id.dir));
         Self {
             ui,
             signals,
             guard,
             id,
             journal: OnceCell::new(),
+            servers: OnceCell::new(),
+            findings,
+            trace,
             started: Instant::now(),
             phases: RefCell::default(),
         }
@@ -74,10 +87,19 @@ impl Cx {
         if let Some(journal) = self.journal.get() {
             journal.phase(name);
         }
+        self.trace.phase(name);
         let start = Instant::now();
         let done = work.await;
         let took = start.elapsed();
         let failed = done.as_ref().err().map(Error::code);
+        let (status, note) = match &done {
+            Ok((_, note)) => (Status::Ok, note.as_str()),
+            Err(error) => {
+                self.trace.note("error.type", error.code().as_str());
+                (Status::Error(error.message().to_owned()), "")
+            }
+        };
+        self.trace.phase_ended(status, note, &|text| self.ui.redact(text));
         self.phases.borrow_mut().push(Phase {
             name: name.to_owned(),
             start_ms: millis(start.duration_since(self.started)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::openshell::{Openshell, Where};
 use crate::process::{Command, locate};
 use crate::report::bytes;
@@ -34,12 +34,16 @@ pub async fn doctor(openshell: Option<PathBuf>, gateway: Option<String>, local: 
     let local = matches!(place, Where::Local);
     let required = |name, found| Check { name, found, optional: false };
     let mut checks = openshell_checks(&place, gateway.as_deref()).await;
-    for (name, args, package) in [
-        ("ssh", &["-V"][..], "openssh-client"),
-        ("rsync", &["--version"], "rsync"),
-        ("git", &["--version"], "git"),
-    ] {
-        checks.push(required(name, version(name, args, package).await));
+    checks.push(required("ssh", version("ssh", &["-V"], "openssh-client").await));
+    let rsync = crate::remote::Rsync::find().await;
+    let told = rsync.map(|r| match r.warning() {
+        Some(warning) => format!("{r}: {warning}"),
+        None => r.to_string(),
+    });
+    checks.push(required("rsync", told));
+    checks.push(required("git", version("git", &["--version"], "git").await));
+    if let Err(error) = crate::remote::check_account().await {
+        checks.push(required("account", Err(error)));
     }
     let scp = locate("scp", "install it, e.g. `apt-get install openssh-client`");
     checks.push(required("scp", scp.map(|p| p.display().to_string())));
@@ -68,6 +72,14 @@ async fn version(program: &str, args: &[&str], package: &str) -> Result<String> 
     let path = locate(program, &format!("install it, e.g. `apt-get install {package}`"))?;
     let output = Command::new(program, path).args(args).deadline(CALL).output().await?;
     let text = format!("{}{}", output.stdout_text(), output.stderr_text());
+    if !output.status.success() {
+        return Err(Error::new(
+            Code::Process,
+            format!("{program} {} ended with {}", args.join(" "), output.status),
+        )
+        .detail(text)
+        .help("it is installed and does not work; start it by hand to see why"));
+    }
     Ok(text.lines().next().unwrap_or("").trim().to_owned())
 }
 

@@ -60,6 +60,11 @@ impl Identity {
         Ok(Self { sandbox: names::sandbox_name(agent, &id), id, dir, started, expires, keep, marks })
     }
 
+    /// When the gateway is to forget the credentials that the run lent.
+    pub fn credentials_expire(&self) -> Timestamp {
+        after(self.expires, self.keep)
+    }
+
     /// What stands for an identity where there is no run: all digits are zero.
     pub fn placeholder(agent: &str) -> Self {
         let id = RunId::from_bytes([0; 6]);

@@ -3,20 +3,23 @@
 use std::path::Path;
 
 use super::after::Ending;
-use super::agent_phase::{Ran, run_agent};
-use super::artefacts;
+use super::again::{self, Next, Why};
+use super::agent_phase::{Ran, over_budget, run_agent};
 use super::bootstrap::Bootstrapped;
 use super::collect::{Collected, collect};
 use super::context::Cx;
+use super::feedback::Refusal;
+use super::meter::Meter;
 use super::prepare::Prepared;
 use super::record::{Facts, IterationRecord};
-use super::validate::{Iteration, validate};
-use crate::agent::{Evidence, judge};
+use super::security;
+use super::validate::{Iteration, Judged, validate};
+use crate::agent::{self, Evidence, judge};
 use crate::error::{Code, Error, Result};
-use crate::plan::layout::{OUTPUT_DIR, SUPERVISOR};
-use crate::remote::Session;
-use crate::report::last_lines;
-use crate::secrets::Registry;
+use crate::import::Import;
+use crate::plan::Plan;
+use crate::process::scale;
+use crate::report::{duration, last_lines};
 
 /// How much of the agent's standard error an error report shows.
 const STDERR_LINES: usize = 8;
@@ -31,6 +34,30 @@ pub(super) struct Iterated {
     pub ending: Option<Ending>,
 }
 
+/// How one start of the agent went.
+#[derive(Debug, Default)]
+struct Tried {
+    failures: Vec<Error>,
+    ending: Option<Ending>,
+    /// Why its output is not valid.
+    refusal: Option<Refusal>,
+    /// What the model API said, where the start died of that alone.
+    transient: Option<String>,
+    /// Its session.
+    session: Option<String>,
+    /// Whether it changed the repository.
+    changed: bool,
+}
+
+/// How far the run has come.
+#[derive(Debug)]
+struct Course {
+    /// Which iteration of the validation loop this is.
+    round: u32,
+    /// How often the model API failed in this run.
+    failures: u32,
+}
+
 /// Runs the iterations.
 pub(super) async fn iterate(
     cx: &Cx,
@@ -40,81 +67,208 @@ pub(super) async fn iterate(
     facts: &mut Facts,
 ) -> Result<Iterated> {
     let plan = &prepared.plan;
-    let secrets = Registry::new(&artefacts::secrets(prepared));
-    let mut last = Iterated { failures: Vec::new(), ending: None };
-    for n in 1..=plan.iterations {
-        let dir = cx.id.dir.join(format!("iteration-{n}"));
-        fs_err::create_dir(&dir)?;
-        if n > 1 {
-            start_over(prepared, &sandbox.session, cx.id.id.as_str()).await?;
+    let mut course = Course { round: 1, failures: 0 };
+    let mut next = Next::first();
+    loop {
+        cx.ui.section(&title(plan, &course, &next));
+        let meter = meter(plan, facts);
+        let mut tried = once(cx, prepared, sandbox, tmp, facts, &next, meter).await?;
+        match again(cx, prepared, facts, &mut course, &next, &mut tried) {
+            None => {
+                after_all(plan, &mut tried, course.round);
+                return Ok(Iterated { failures: tried.failures, ending: tried.ending });
+            }
+            Some(further) => next = further,
         }
-        let mut ran = run_agent(cx, prepared, &mut sandbox.session, n, &dir, &secrets).await?;
-        let mut failures = ran.failures(cx, plan.deadlines.agent, plan.deadlines.idle);
-        let collected = collect(cx, prepared, sandbox, n, &dir, tmp, &ran, &secrets).await;
-        let (collected, blocked) = match collected {
-            Ok(collected) => (Some(collected), None),
-            Err(error) => (None, Some(error)),
-        };
-        failures.extend(blocked);
-        // What the agent said about itself counts only where nothing outside it went wrong.
-        if failures.is_empty() {
-            failures.extend(against(&ran, n, &dir));
-        }
-        let agent_ended_well = failures.is_empty();
-        let mut valid = None;
-        if let (Some(validation), Some(collected), true) =
-            (&plan.harness.validation, &collected, agent_ended_well)
-        {
-            let iteration = Iteration { dir: &dir, repo: collected.staged_dir() };
-            match validate(cx, prepared, validation, &iteration).await {
-                Ok(verdict) => {
-                    valid = Some(verdict.is_ok());
-                    failures.extend(verdict.err());
-                }
-                // Nobody judged the work, which is kept like that of any other failure.
-                Err(error) => failures.push(error),
+        if next.why == Why::ApiError {
+            let pause = again::pause(course.failures);
+            cx.ui.info("agent", &format!("starting again in {}", duration(pause)));
+            let waited = async {
+                tokio::time::sleep(scale::pause(pause)).await;
+                Ok(())
+            };
+            if let Err(error) = cx.signals.guard(waited).await {
+                tried.failures.push(error);
+                return Ok(Iterated { failures: tried.failures, ending: tried.ending });
             }
         }
-        facts.iterations.push(record(n, ran, valid));
-        if valid == Some(true) {
-            facts.validated = Some(n);
+        // What the next one stages takes its place.
+        if let Some(Err(error)) = tried.ending.and_then(|ending| ending.import).map(Import::discard) {
+            cx.ui.warn(error.message());
         }
-        let retry = valid == Some(false) && n < plan.iterations && cx.signals.stopped().is_none();
-        last = Iterated { failures, ending: collected.map(|c| ending(c, n, valid)) };
-        if !retry {
-            break;
-        }
-        cx.ui.warn(&format!("the output of iteration {n} is not valid; starting iteration {}", n + 1));
+        let left = self::meter(plan, facts).left();
+        again::prepare(prepared, &sandbox.session, cx.id.id.as_str(), &next, left).await?;
     }
-    if let (Some(error), true) = (last.failures.first(), plan.iterations > 1)
-        && error.code() == Code::ValidationFailed
-    {
-        let said = error.message().to_owned();
-        let detail = error.detail_text().unwrap_or_default().to_owned();
-        last.failures[0] = Error::new(
-            Code::ValidationFailed,
-            format!("no valid output after {} iterations; last: {said}", plan.iterations),
-        )
-        .detail(detail)
-        .help(error.help_text());
-    }
-    Ok(last)
 }
 
-/// Before a further iteration nothing of the last one may be left that could be taken for its result: no process
-/// that still writes, no output, no transcript.
-async fn start_over(prepared: &Prepared, session: &Session, marker: &str) -> Result<()> {
-    let transcripts = prepared.plan.harness.runtime.runtime().transcripts().map_or("", |t| t.dir);
-    let script = format!(
-        "sh {SUPERVISOR} sweep {marker}; rm -rf {OUTPUT_DIR} {transcripts} && mkdir -p {OUTPUT_DIR} {transcripts}"
-    );
-    let output = session.exec("start over", &script, prepared.plan.deadlines.connect).await?;
-    if output.status.success() {
-        return Ok(());
+fn title(plan: &Plan, course: &Course, next: &Next) -> String {
+    let how = match (next.why, &next.resume) {
+        (Why::ApiError, Some(_)) => ", going on after a failure of the model API",
+        (Why::ApiError, None) => ", again after a failure of the model API",
+        (Why::Invalid, Some(_)) => ", going on with what was wrong",
+        (Why::First, _) | (Why::Invalid, None) => "",
+    };
+    format!("agent, iteration {} of {}{how}", course.round, plan.iterations)
+}
+
+fn meter(plan: &Plan, facts: &Facts) -> Meter {
+    Meter { budgets: plan.harness.budgets, before: facts.totals() }
+}
+
+/// One start: agent, collect, validate.
+async fn once(
+    cx: &Cx,
+    prepared: &Prepared,
+    sandbox: &mut Bootstrapped,
+    tmp: &Path,
+    facts: &mut Facts,
+    next: &Next,
+    meter: Meter,
+) -> Result<Tried> {
+    let plan = &prepared.plan;
+    let secrets = cx.ui.secrets();
+    let n = next.number;
+    let dir = cx.id.dir.join(format!("iteration-{n}"));
+    fs_err::create_dir(&dir)?;
+    if let Some(feedback) = &next.feedback {
+        fs_err::write(dir.join("feedback.txt"), feedback)?;
     }
-    Err(Error::new(Code::BootstrapFailed, "the output of the last iteration could not be cleared")
-        .detail(output.stderr_text())
-        .help("the agent took away the right to delete below /sandbox/workspace; look at what it did in its stream"))
+    let mut ran = run_agent(cx, prepared, sandbox, n, &dir, meter, &secrets).await?;
+    let mut failures = ran.failures(cx, plan.deadlines.agent, plan.deadlines.idle);
+    let collected = collect(cx, prepared, sandbox, n, &dir, tmp, &ran, &secrets).await;
+    let (collected, blocked) = match collected {
+        Ok(collected) => (Some(collected), None),
+        Err(error) => (None, Some(error)),
+    };
+    if let (Some(blocked), false) = (&blocked, failures.is_empty()) {
+        // The error of the run will be another one.
+        cx.ui.warn(&format!(
+            "not everything of iteration {n} could be fetched: {}; what arrived is in {}",
+            blocked.message(),
+            dir.display()
+        ));
+    }
+    failures.extend(blocked);
+    if let Some(report) = collected.as_ref().and_then(|c| c.hooks.as_ref()) {
+        let metrics = &ran.watched.metrics;
+        let calls = metrics.tool_calls.saturating_sub(metrics.tool_errors);
+        let counts = facts.hooks.get_or_insert_default();
+        failures.extend(security::take_report(cx, plan, report, calls, counts)?);
+    }
+    let mut transient = None;
+    // What the agent said about itself counts only where nothing outside it went wrong.
+    if failures.is_empty()
+        && let Some(error) = against(&ran, n, &dir)
+    {
+        transient = agent::transient(&ran.watched.evidence).filter(|_| error.code() != Code::AgentBudget);
+        failures.push(error);
+    }
+    let mut judged = Judged::default();
+    let mut valid = None;
+    if let (Some(validation), Some(collected), true) =
+        (&plan.harness.validation, &collected, failures.is_empty())
+    {
+        let import = collected.import.as_ref();
+        let iteration = Iteration { dir: &dir, repo: collected.staged_dir(), import, tmp };
+        match validate(cx, prepared, validation, &iteration).await {
+            Ok(said) => {
+                judged = said;
+                valid = Some(judged.refusal.is_none());
+                failures.extend(judged.refusal.as_ref().map(Refusal::error));
+            }
+            // Nobody judged the work, which is kept like that of any other failure.
+            Err(error) => failures.push(error),
+        }
+    }
+    let left_out = collected.as_ref().map(|c| c.left_out.clone()).unwrap_or_default();
+    let session = ran.watched.metrics.session.clone();
+    let changed = collected.as_ref().and_then(|c| c.import.as_ref()).is_some_and(|i| !i.is_unchanged());
+    let reviewed = judged.review;
+    facts.iterations.push(IterationRecord { left_out, review: reviewed, ..record(next, ran, valid) });
+    if valid == Some(true) {
+        facts.validated = Some(n);
+    }
+    let ending = collected.map(|c| ending(c, n, valid));
+    Ok(Tried { failures, ending, refusal: judged.refusal, transient, session, changed })
+}
+
+/// Whether there is a further start, and with what. Says so.
+fn again(
+    cx: &Cx,
+    prepared: &Prepared,
+    facts: &Facts,
+    course: &mut Course,
+    last: &Next,
+    tried: &mut Tried,
+) -> Option<Next> {
+    let plan = &prepared.plan;
+    if cx.signals.stopped().is_some() || cx.signals.first().is_some() {
+        return None;
+    }
+    let resumes = plan.harness.runtime.runtime().resumes();
+    let session = tried.session.clone().filter(|session| resumes && is_session(session));
+    let further = if let Some(refusal) = &tried.refusal {
+        if course.round >= plan.iterations {
+            return None;
+        }
+        let mode = plan.harness.validation.as_ref().map(|v| v.feedback_mode).unwrap_or_default();
+        let feedback = refusal.feedback(mode);
+        let resume = session.filter(|_| feedback.is_some());
+        Next { number: last.number + 1, why: Why::Invalid, resume, feedback }
+    } else {
+        let said = tried.transient.as_ref()?;
+        if course.failures >= plan.harness.api_retries {
+            return None;
+        }
+        if session.is_none() && tried.changed && !plan.resets() {
+            cx.ui.warn(&format!(
+                "the model API failed ({said}); the agent is not started again: it changed the repository, and its \
+                 program cannot go on with a session"
+            ));
+            return None;
+        }
+        // What was wrong with an earlier output still is.
+        let feedback = if session.is_some() { None } else { last.feedback.clone() };
+        Next { number: last.number + 1, why: Why::ApiError, resume: session, feedback }
+    };
+    if let Some(over) = meter(plan, facts).exhausted() {
+        tried.failures.insert(0, over_budget(&over));
+        return None;
+    }
+    if further.why == Why::ApiError {
+        course.failures += 1;
+        let said = tried.transient.as_deref().unwrap_or_default();
+        let times = format!("{} of {}", course.failures, plan.harness.api_retries);
+        cx.ui.warn(&format!("the model API failed: {said}; trying again ({times})"));
+    } else {
+        course.round += 1;
+        cx.ui.warn(&format!(
+            "the output of iteration {} is not valid; starting iteration {}",
+            course.round - 1,
+            course.round
+        ));
+    }
+    Some(further)
+}
+
+/// Sessions are named by the agent's stream, and end in a command line.
+fn is_session(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        && !text.starts_with('-')
+}
+
+/// The failure of a loop that found nothing valid says how often it tried.
+fn after_all(plan: &Plan, tried: &mut Tried, rounds: u32) {
+    let Some(error) = tried.failures.iter_mut().find(|e| e.code() == Code::ValidationFailed) else { return };
+    if plan.iterations > 1 {
+        *error = Error::new(
+            Code::ValidationFailed,
+            format!("no valid output after {rounds} iterations; last: {}", error.message()),
+        )
+        .detail(error.detail_text().unwrap_or_default())
+        .help(error.help_text());
+    }
 }
 
 fn ending(collected: Collected, n: u32, valid: Option<bool>) -> Ending {
@@ -130,7 +284,7 @@ fn against(ran: &Ran, n: u32, dir: &Path) -> Option<Error> {
     let judgement = judge(&ran.watched.evidence);
     let code = judgement.code()?;
     let help = match code {
-        Code::AgentBudget => "raise the budget in the harness, or give the agent less to do".to_owned(),
+        Code::AgentBudget => "raise the budget in the harness, or give the agent less to do; what it had done is in the run directory".to_owned(),
         _ => failed_help(&ran.watched.evidence, n),
     };
     let said = fs_err::read(dir.join("stderr.log")).unwrap_or_default();
@@ -153,10 +307,14 @@ fn failed_help(evidence: &Evidence, n: u32) -> String {
     format!("iteration-{n}/stream.jsonl and stderr.log in the run directory have the whole story")
 }
 
-fn record(number: u32, ran: Ran, valid: Option<bool>) -> IterationRecord {
+fn record(next: &Next, ran: Ran, valid: Option<bool>) -> IterationRecord {
+    let number = next.number;
     IterationRecord {
         number,
         dir: format!("iteration-{number}"),
+        why: next.why,
+        resumed: next.resume.clone(),
+        review: None,
         exit: ran.watched.evidence.exit,
         ended_by: ran.ended_by,
         partial: ran.ended_by.is_early(),
@@ -165,5 +323,6 @@ fn record(number: u32, ran: Ran, valid: Option<bool>) -> IterationRecord {
         stream: ran.watched.stream,
         reattached: ran.reattached,
         valid,
+        left_out: Vec::new(),
     }
 }

@@ -88,6 +88,11 @@ impl Journal {
         });
     }
 
+    /// A further directory belongs to the run.
+    pub(crate) fn owns(&self, dir: &Path) {
+        self.change(|entry| entry.dirs.push(dir.to_owned()));
+    }
+
     /// The sandbox stays until then.
     pub(crate) fn keep(&self, until: Timestamp) {
         self.change(|entry| entry.keep_until = Some(until));
@@ -104,7 +109,7 @@ impl Journal {
         change(&mut entry);
         // Closed by the guard or by `reap`: it must not come back.
         if self.path.exists()
-            && let Err(error) = write(&self.path, &entry)
+            && let Err(error) = write(&self.path, &*entry)
         {
             tracing::warn!(%error, "cannot update the journal");
         }
@@ -117,7 +122,7 @@ pub(crate) fn dir() -> PathBuf {
 }
 
 /// `$XDG_STATE_HOME/fullsend`, else `~/.local/state/fullsend`, else a directory of this user under the system's temp dir.
-fn state_dir() -> PathBuf {
+pub(crate) fn state_dir() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     match (from("XDG_STATE_HOME"), from("HOME")) {
         (Some(state), _) => state.join("fullsend"),
@@ -131,12 +136,13 @@ fn uid() -> u32 {
 }
 
 /// Entries say what to execute and what to delete, so nobody else may write them.
-fn private_dirs(dir: &Path) -> std::io::Result<()> {
+pub(crate) fn private_dirs(dir: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     trusted(dir)
 }
 
-fn trusted(dir: &Path) -> std::io::Result<()> {
+/// Whether a directory is this user's, and nobody else may write it.
+pub(crate) fn trusted(dir: &Path) -> std::io::Result<()> {
     let meta = std::fs::symlink_metadata(dir)?;
     if !meta.is_dir() || meta.uid() != uid() || meta.permissions().mode() & 0o022 != 0 {
         return Err(std::io::Error::other(format!(
@@ -148,13 +154,17 @@ fn trusted(dir: &Path) -> std::io::Result<()> {
 }
 
 /// Replaces the file as a whole.
-fn write(path: &Path, entry: &Entry) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, entry: &impl Serialize) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(entry)?;
     let half = path.with_extension("new");
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(&half, path)
+    let put = || {
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&half, path)
+    };
+    // A full disk leaves no half of an entry behind.
+    put().inspect_err(|_| drop(std::fs::remove_file(&half)))
 }
 
 /// Closes an entry; one that is closed already is fine.

@@ -3,6 +3,7 @@
 //! `prepare → pre-script → provision → bootstrap → (agent → collect → validate)* → delete → post-script → apply`
 
 mod after;
+mod again;
 mod agent_phase;
 pub(crate) mod archive;
 mod artefacts;
@@ -12,24 +13,38 @@ mod claim;
 mod cleanup;
 mod collect;
 mod context;
+mod deltas;
 mod doctor;
+mod events;
 mod execute;
+mod feedback;
 pub mod guard;
+mod handover;
 mod identity;
+mod inputs;
 mod iterate;
 pub(crate) mod journal;
+mod known_secrets;
 pub(crate) mod leftovers;
+mod meter;
 mod options;
 mod outcome;
 pub(crate) mod owner;
 mod pack;
 mod prepare;
 mod provision;
+mod queue;
 mod record;
+mod review;
 mod script;
+mod security;
+mod servers;
+mod shown;
 mod signals;
 mod skip;
+mod telling;
 mod validate;
+mod verify_image;
 mod watch;
 
 pub use doctor::{Check, doctor};

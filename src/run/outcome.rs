@@ -93,7 +93,7 @@ pub(super) fn weightiest(failures: Vec<Error>) -> Option<Error> {
 impl EndedBy {
     /// Whether the agent was ended before it was done.
     pub(super) fn is_early(self) -> bool {
-        matches!(self, Self::Deadline | Self::Silence | Self::Cancel)
+        matches!(self, Self::Deadline | Self::Silence | Self::ApiServer | Self::Budget | Self::Cancel)
     }
 }
 
@@ -107,6 +107,10 @@ pub(super) enum EndedBy {
     Deadline,
     /// Its silence was longer than `idle_timeout`.
     Silence,
+    /// A budget that was used up.
+    Budget,
+    /// A server on the host that it needs has ended.
+    ApiServer,
     /// A cancel of the run.
     Cancel,
     /// The run, because the agent did not exit after its final result.

@@ -8,7 +8,7 @@ use tar::{Builder, EntryType, Header};
 use super::archive::append_repo;
 use crate::error::{Code, Error, Result};
 use crate::plan::Plan;
-use crate::plan::files::{Bytes, Delivered, Source};
+use crate::plan::files::{Bytes, Delivered, Source, Upload};
 use crate::plan::layout::{HOME, RUNNER_DIR, below_home};
 use crate::plan::repo::{HostRepo, Manifest};
 
@@ -25,12 +25,18 @@ pub(super) struct Packed {
     pub moves: Vec<(String, String)>,
 }
 
-/// Builds the archive: the plan's files, then the repository.
-pub(super) fn pack(plan: &Plan, repo: &HostRepo, manifest: &Manifest, dir: &Path) -> Result<Packed> {
+/// Builds the archive: the files, then the repository.
+pub(super) fn pack(
+    plan: &Plan,
+    uploads: &[Upload],
+    repo: &HostRepo,
+    manifest: &Manifest,
+    dir: &Path,
+) -> Result<Packed> {
     let archive = dir.join("in.tar");
     let mut tar = Builder::new(BufWriter::with_capacity(256 * 1024, fs_err::File::create(&archive)?));
     let (mut files, mut moves) = (Vec::new(), Vec::new());
-    for upload in &plan.uploads {
+    for upload in uploads {
         if matches!(upload.source, Source::Empty) {
             append_dir(&mut tar, &member(&upload.dest)?)?;
         }

@@ -1,22 +1,31 @@
 //! Everything before the first side effect: harness, repository, programs, gateway, plan.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::options::Options;
+use super::verify_image::{self, Checked};
+use crate::agent::render::ShowAgent;
 use crate::error::{Code, Error, Result};
+use crate::fetch;
+use crate::harness::image_policy::ImagePolicy;
 use crate::harness::model::Harness;
 use crate::harness::problem::{Problem, Problems};
+use crate::harness::remote::{Fetched, Pinning};
 use crate::harness::{self, Environment, Loaded, Overrides, Request};
 use crate::local::programs::Search;
 use crate::local::{BINDS_ENV, PROGRAMS_ENV};
 use crate::openshell::{Dialect, Openshell, Where};
 use crate::plan::repo::{HostRepo, UploadOptions};
-use crate::plan::{self, Inputs, Plan};
+use crate::plan::{self, EventFile, Inputs, Plan};
 use crate::process::locate;
-use crate::report::Printer;
+use crate::remote;
+use crate::report::{Ci, Printer};
+use crate::scan::unicode;
+use crate::secrets::Secret;
 
 /// The outside of a run, found and checked.
 #[derive(Debug)]
@@ -25,8 +34,16 @@ pub(super) struct World {
     pub openshell: Openshell,
     /// The target repository.
     pub repo: HostRepo,
+    /// What the executable of the hooks needs of the sandbox.
+    pub hook_needs: Option<crate::scan::elf::Elf>,
     /// What `--env-file` adds to the environment of host scripts.
     pub file_env: BTreeMap<String, String>,
+    /// How a run that reviews this one is told of the same world.
+    pub again: Vec<OsString>,
+    /// What the servers on this host know the agent by, where there are any.
+    pub token: Option<Secret>,
+    /// Where reports for GitLab are written, when it was given.
+    pub report_dir: Option<std::path::PathBuf>,
 }
 
 /// A plan that can be executed.
@@ -36,6 +53,8 @@ pub(super) struct Prepared {
     pub plan: Plan,
     /// Where it is executed.
     pub world: World,
+    /// How much of the agent is shown.
+    pub show_agent: ShowAgent,
 }
 
 /// What a dry run knows.
@@ -66,14 +85,90 @@ pub(super) async fn prepare(
         ui.warn(&warning);
     }
     let local = options.is_local();
-    let (dialect, rows, able) = tokio::join!(openshell.probe(), openshell.check_gateway(), able(local));
-    able?;
+    let image = inputs.loaded.harness.image.as_deref();
+    let (dialect, rows, able, account, rsync, checked) = tokio::join!(
+        openshell.probe(),
+        openshell.check_gateway(),
+        able(local),
+        remote::check_account(),
+        remote::Rsync::find(),
+        verify_image::check(&inputs.image_policy, image)
+    );
+    if let Some(warning) = rsync?.warning() {
+        ui.warn(&warning);
+    }
+    both(able, account)?;
     // A program that is no openshell answers neither; that it is none is the news.
     let dialect = dialect?;
     rows?;
+    say_checked(ui, checked?, image);
     let plan = plan::build(inputs.plan_inputs(options, dialect, openshell.is_local()))?;
+    for note in &plan.notes {
+        ui.warn(note);
+    }
     openshell.deadlines = plan.deadlines.openshell();
-    Ok(Prepared { plan, world: World { openshell, repo: inputs.repo, file_env: inputs.file_env } })
+    let hook_needs = super::security::hook_program(&plan)?;
+    let token = if plan.harness.api_servers.is_empty() { None } else { Some(super::servers::token()?) };
+    let world = World {
+        openshell,
+        repo: inputs.repo,
+        hook_needs,
+        file_env: inputs.file_env,
+        again: again(options, &plan.harness),
+        token,
+        report_dir: options.report_dir.clone(),
+    };
+    // Whoever may read the log of CI need not be who may read what an agent says.
+    let default = if ui.ci() == Ci::None { ShowAgent::Full } else { ShowAgent::Tools };
+    Ok(Prepared { plan, world, show_agent: options.show_agent.unwrap_or(default) })
+}
+
+/// What the check of the image found.
+fn say_checked(ui: &Printer, checked: Checked, image: Option<&str>) {
+    let image = image.unwrap_or_default();
+    match checked {
+        Checked::NotAsked => {}
+        Checked::Signed(by) => ui.info("image", &format!("{image} is signed by {by}")),
+        Checked::NoCosign => {
+            ui.warn(&format!("cosign is not installed, so that the signature of {image} was not checked"));
+        }
+    }
+}
+
+/// The options of a further run beside this one, but for its agent and its repository.
+fn again(options: &Options, harness: &Harness) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["--fullsend-dir".into(), harness.dir.as_str().into()];
+    let mut add = |flag: &str, value: &std::ffi::OsStr| args.extend([flag.into(), value.to_owned()]);
+    for file in &options.env_files {
+        add("--env-file", options.working_dir.join(file).as_os_str());
+    }
+    for bind in &options.local_binds {
+        add("--local-bind", bind.as_ref());
+    }
+    if let Some(gateway) = &options.gateway {
+        add("--gateway", gateway.as_ref());
+    }
+    match &options.openshell {
+        _ if options.is_local() => {}
+        // A name without a slash is looked for on PATH, any other from the working directory.
+        Some(path) if path.components().count() > 1 => {
+            add("--openshell", options.working_dir.as_std_path().join(path).as_os_str());
+        }
+        Some(path) => add("--openshell", path.as_os_str()),
+        None => {}
+    }
+    if let Some(forge) = harness.forge {
+        add("--forge", forge.as_str().as_ref());
+    }
+    if let Some(binary) = &options.hook_binary {
+        add("--fullsend-binary", options.working_dir.join(binary).as_os_str());
+    }
+    args.extend(options.is_local().then(|| OsString::from("--local")));
+    args.extend(options.fetching.offline.then(|| OsString::from("--offline")));
+    if let Some(dir) = &options.fetching.cache_dir {
+        args.extend(["--cache-dir".into(), options.working_dir.as_std_path().join(dir).into_os_string()]);
+    }
+    args
 }
 
 /// Whether the embedded backend, if it is asked for, can work here. Takes a trial start of its sandbox program, beside
@@ -94,7 +189,8 @@ pub(super) async fn sketch(options: &Options) -> Result<Sketch> {
         Err(_) => (vec![crate::openshell::dialect::BINARY.to_owned()], Dialect::newest()),
     };
     let plan = plan::build(inputs.plan_inputs(options, dialect, options.is_local()))?;
-    let warnings = warnings(&inputs.loaded);
+    let mut warnings = warnings(&inputs.loaded);
+    warnings.extend(plan.notes.iter().cloned());
     Ok(Sketch { plan, repo: inputs.repo, openshell: argv, warnings })
 }
 
@@ -105,12 +201,15 @@ struct Read {
     file_env: BTreeMap<String, String>,
     repo: HostRepo,
     repo_path: Utf8PathBuf,
+    image_policy: ImagePolicy,
+    event: Option<EventFile>,
 }
 
 impl Read {
     fn plan_inputs(&self, options: &Options, dialect: Dialect, local: bool) -> Inputs {
         Inputs {
             harness: self.loaded.harness.clone(),
+            image_policy: self.image_policy.clone(),
             agent_text: self.agent_text.clone(),
             dialect,
             local,
@@ -118,32 +217,90 @@ impl Read {
             apply: options.apply,
             no_post_script: options.no_post_script,
             keep_sandbox: options.keep_sandbox.is_some(),
+            hook_binary: options.hook_binary(),
+            guidance: guidance(&self.loaded.harness.dir, &self.repo_path),
+            event: self.event.clone(),
+            input_dir: options.review.clone(),
         }
     }
 }
 
-async fn gather(options: &Options) -> Result<Read> {
-    let ((loaded, file_env), (repo, repo_path)) = both(load(options), repository(options).await)?;
-    let agent_text = fs_err::read(&loaded.harness.agent)?;
-    Ok(Read { loaded, agent_text, file_env, repo, repo_path })
+/// The instructions of the harness directory, for repositories that have none of their own.
+fn guidance(dir: &Utf8Path, repo: &Utf8Path) -> Option<Utf8PathBuf> {
+    const NAMES: [&str; 7] =
+        ["AGENTS.md", "agents.md", "Agents.md", "CLAUDE.md", "claude.md", "Claude.md", ".claude.md"];
+    let file = dir.join("AGENTS.md");
+    let own = NAMES.iter().any(|name| repo.join(name).symlink_metadata().is_ok());
+    (!own && file.is_file()).then_some(file)
 }
 
-fn load(options: &Options) -> Result<(Loaded, BTreeMap<String, String>)> {
+async fn gather(options: &Options) -> Result<Read> {
+    let (loaded, repository) = tokio::join!(load(options), repository(options));
+    let loaded = loaded.and_then(|(loaded, file_env)| {
+        let image_policy = verify_image::policy(options, &loaded)?;
+        Ok((loaded, file_env, image_policy))
+    });
+    let ((loaded, file_env, image_policy), (repo, repo_path)) = both(loaded, repository)?;
+    let agent_text = fs_err::read(&loaded.harness.agent)?;
+    let event = event(&Environment::new(std::env::vars_os(), file_env.clone()), &loaded.harness);
+    Ok(Read { loaded, agent_text, file_env, repo, repo_path, image_policy, event })
+}
+
+/// The variables that name the file with the event that started a CI job: GitHub's, and that of a GitLab pipeline that
+/// a trigger started.
+pub(super) const EVENT_FILES: [&str; 2] = ["GITHUB_EVENT_PATH", "TRIGGER_PAYLOAD"];
+/// The variable with the event itself.
+pub(super) const EVENT_TEXT: &str = "EVENT_PAYLOAD";
+/// The largest event that is delivered, in bytes; GitHub's are at most 25 MB.
+const MAX_EVENT: usize = 32 * 1024 * 1024;
+
+/// The event, without what does not show where the scanners look for it.
+fn event(env: &Environment, harness: &Harness) -> Option<EventFile> {
+    let named = |name: &'static str| {
+        let path = env.lookup(name).filter(|path| !path.is_empty())?;
+        Some((name, std::fs::read(path).ok()?))
+    };
+    let text = || Some((EVENT_TEXT, env.lookup(EVENT_TEXT).filter(|t| !t.is_empty())?.as_bytes().to_vec()));
+    let (from, bytes) = EVENT_FILES.into_iter().find_map(named).or_else(text)?;
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) if harness.security.enabled && harness.security.scanners.unicode => {
+            unicode::sanitize(&text).into_owned().into_bytes()
+        }
+        Ok(text) => text.into_bytes(),
+        Err(other) => other.into_bytes(),
+    };
+    (bytes.len() <= MAX_EVENT).then_some(EventFile { bytes, from })
+}
+
+async fn load(options: &Options) -> Result<(Loaded, BTreeMap<String, String>)> {
     let dir = harness::find_dir(options.fullsend_dir.as_deref(), &options.working_dir)?;
     let file_env = harness::read_env_files(&options.env_files)?;
-    let loaded = harness::load(&Request {
+    let mut request = Request {
         dir,
         agent: options.agent.clone(),
         forge: options.forge,
         env: Environment::new(std::env::vars_os(), file_env.clone()),
         overrides: Overrides {
             image: options.image.clone(),
+            runtime: options.runtime,
             model: options.model.clone(),
             timeout: options.timeout,
             ready_timeout: options.ready_timeout,
             deadlines: options.deadlines.clone(),
+            ttl: options.ttl,
+            idle_timeout: options.idle_timeout,
+            prompt: options.prompt.clone(),
+            budgets: options.budgets,
+            api_retries: options.api_retries,
+            reviewer: options.review.is_some(),
         },
-    })?;
+        fetched: Fetched::default(),
+    };
+    let loaded = fetch::settle(&options.fetching, Pinning::Refuse, |fetched| {
+        request.fetched = fetched.clone();
+        harness::attempt(&request)
+    })
+    .await?;
     Ok((loaded, file_env))
 }
 
@@ -197,6 +354,10 @@ fn shown(options: &Options, harness: &Harness) -> Result<Shown> {
         ));
     }
     binds.extend(found.binds);
+    let hooks = harness.security.enabled && harness.security.hooks.any() && harness.runtime.runtime().hooks();
+    if hooks || harness.has_schemas() {
+        binds.extend(options.hook_binary().map(PathBuf::from).filter(|path| path.is_file()));
+    }
     Ok(Shown { binds, links: found.links })
 }
 
@@ -225,6 +386,7 @@ pub(super) fn upload_options(plan: &Plan, options: &Options) -> UploadOptions {
     UploadOptions {
         ignored: plan.harness.upload.ignored,
         exclude: plan.harness.upload.exclude.clone(),
+        trust_repo_config: plan.harness.trust_repo_config,
         leave_out: std::path::absolute(options.output_dir()).into_iter().collect(),
     }
 }

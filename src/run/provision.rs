@@ -7,12 +7,15 @@ use super::claim;
 use super::cleanup::Owned;
 use super::context::Cx;
 use super::guard::protocol::Message;
+use super::inputs;
 use super::pack::{Packed, pack};
 use super::prepare::Prepared;
+use super::queue::Queue;
+use super::record::RepoConfigRecord;
 use crate::error::{Code, Error, Result};
 use crate::harness::model::{ProviderUse, Scope};
 use crate::openshell::CreateError;
-use crate::plan::repo::{Manifest, UploadOptions};
+use crate::plan::repo::{Manifest, UploadOptions, agent_config, agent_config_notes};
 use crate::process::scale;
 use crate::remote::{OpenSpec, Session};
 use crate::report::bytes;
@@ -26,6 +29,8 @@ pub(super) struct Provisioned {
     pub packed: Packed,
     /// The repository as it was packed.
     pub manifest: Manifest,
+    /// Configuration of agent programs in the repository.
+    pub repo_config: Vec<RepoConfigRecord>,
 }
 
 /// How often a create is tried, and the pauses between.
@@ -39,19 +44,31 @@ pub(super) async fn provision(
     tmp: &Path,
     owned: &mut Owned,
 ) -> Result<Provisioned> {
+    let queue = Queue::of(cx, prepared);
+    if let Some(queue) = &queue {
+        cx.phase("queue", queue.wait()).await?;
+    }
     if !prepared.plan.harness.providers.is_empty() {
         cx.phase("providers", providers(prepared, cx, owned)).await?;
     }
-    let packing = cx.signals.guard(packing(prepared, upload, tmp));
+    let packing = cx.signals.guard(packing(cx, prepared, upload, tmp));
     let creating = async {
-        cx.phase("sandbox", create(cx, prepared, owned)).await?;
+        cx.phase("sandbox", create(cx, prepared, owned, queue.as_ref())).await?;
         cx.phase("connect", connect(cx, prepared, tmp)).await
     };
     let ((manifest, packed), session) = tokio::try_join!(packing, creating)?;
+    let config = agent_config(&prepared.world.repo.top);
     for warning in &manifest.warnings {
         cx.ui.warn(warning);
     }
-    Ok(Provisioned { session, packed, manifest })
+    for note in agent_config_notes(&config, upload.trust_repo_config) {
+        cx.ui.warn(&note);
+    }
+    let repo_config = config
+        .into_iter()
+        .map(|config| RepoConfigRecord { uploaded: !manifest.is_left_out(config.path.as_bytes()), config })
+        .collect();
+    Ok(Provisioned { session, packed, manifest, repo_config })
 }
 
 /// Profiles before providers, and every name checked before anything is created.
@@ -126,18 +143,53 @@ async fn known(prepared: &Prepared) -> Result<()> {
     Ok(())
 }
 
-async fn packing(prepared: &Prepared, upload: &UploadOptions, tmp: &Path) -> Result<(Manifest, Packed)> {
+async fn packing(
+    cx: &Cx,
+    prepared: &Prepared,
+    upload: &UploadOptions,
+    tmp: &Path,
+) -> Result<(Manifest, Packed)> {
     let (plan, repo, dir) = (prepared.plan.clone(), prepared.world.repo.clone(), tmp.to_owned());
+    let uploads = inputs::uploads(&plan, &cx.id.dir)?;
     let manifest = Manifest::take(&repo, upload).await?;
     tokio::task::spawn_blocking(move || {
-        let packed = pack(&plan, &repo, &manifest, &dir)?;
+        let packed = pack(&plan, &uploads, &repo, &manifest, &dir)?;
         Ok((manifest, packed))
     })
     .await
     .map_err(|e| Error::bug(format!("building the archive: {e}")))?
 }
 
-async fn create(cx: &Cx, prepared: &Prepared, owned: &mut Owned) -> Result<((), String)> {
+/// Creates the sandbox. One of a queue stays only when it is among the oldest.
+async fn create(
+    cx: &Cx,
+    prepared: &Prepared,
+    owned: &mut Owned,
+    queue: Option<&Queue<'_>>,
+) -> Result<((), String)> {
+    let (openshell, plan) = (&prepared.world.openshell, &prepared.plan);
+    loop {
+        let name = create_once(cx, prepared, owned).await?;
+        let created = tokio::time::Instant::now();
+        openshell.wait_ready(&plan.dialect, &name, plan.deadlines.ready).await?;
+        match queue {
+            Some(queue) if !queue.admitted(created).await? => {
+                cx.ui.info("queue", "another run was first; its sandbox stays, this one is deleted");
+                openshell.delete(&plan.dialect, &name, plan.deadlines.delete).await?;
+                queue.wait().await?;
+            }
+            _ => {
+                owned.ready = true;
+                if plan.keep_sandbox {
+                    claim::keep(cx);
+                }
+                return Ok(((), name));
+            }
+        }
+    }
+}
+
+async fn create_once(cx: &Cx, prepared: &Prepared, owned: &mut Owned) -> Result<String> {
     let (plan, openshell) = (&prepared.plan, &prepared.world.openshell);
     let spec = plan.create_spec(&cx.id);
     cx.guard.tell(&Message::Sandbox(spec.name.clone()));
@@ -149,7 +201,7 @@ async fn create(cx: &Cx, prepared: &Prepared, owned: &mut Owned) -> Result<((), 
         let created = openshell.create(&plan.dialect, &spec).await;
         owned.in_flight = false;
         match created {
-            Ok(()) => break,
+            Ok(()) => return Ok(spec.name),
             Err(CreateError::Permanent(error)) => return Err(error),
             Err(CreateError::Retry(error)) => {
                 // The record of a failed create keeps its name taken.
@@ -160,12 +212,6 @@ async fn create(cx: &Cx, prepared: &Prepared, owned: &mut Owned) -> Result<((), 
             }
         }
     }
-    openshell.wait_ready(&plan.dialect, &spec.name, plan.deadlines.ready).await?;
-    owned.ready = true;
-    if plan.keep_sandbox {
-        claim::keep(cx);
-    }
-    Ok(((), spec.name))
 }
 
 async fn connect(cx: &Cx, prepared: &Prepared, tmp: &Path) -> Result<(Session, String)> {
@@ -178,6 +224,7 @@ async fn connect(cx: &Cx, prepared: &Prepared, tmp: &Path) -> Result<(Session, S
         env: openshell.child_env(),
         dir: tmp,
         limit: prepared.plan.deadlines.connect,
+        made: &|dir| claim::dir(cx, dir),
     })
     .await?;
     Ok((session, String::new()))

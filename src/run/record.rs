@@ -5,14 +5,17 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::again::Why;
 use super::context::{Cx, Phase, millis};
 use super::outcome::{EndedBy, Verdict};
 use super::prepare::Prepared;
+use super::review::ReviewRecord;
+use super::security::{HookCounts, SecurityRecord};
 use super::watch::StreamRecord;
 use crate::agent::{Exit, Metrics, ResultEvent};
 use crate::error::{Error, Result};
 use crate::import::ChangeKind;
-use crate::plan::repo::names;
+use crate::plan::repo::{AgentConfig, names};
 
 /// The name of the schema of `run.json`.
 const SCHEMA: &str = "fullsend.run/1";
@@ -24,6 +27,10 @@ pub(super) struct IterationRecord {
     pub number: u32,
     /// Its directory, relative to the run directory.
     pub dir: String,
+    /// Why the agent was started.
+    pub why: Why,
+    /// The session that went on.
+    pub resumed: Option<String>,
     /// The agent's exit status.
     pub exit: Exit,
     /// Who ended the agent.
@@ -40,6 +47,10 @@ pub(super) struct IterationRecord {
     pub reattached: u32,
     /// Whether its output validated; nothing when it was not asked.
     pub valid: Option<bool>,
+    /// What the reviewer said.
+    pub review: Option<ReviewRecord>,
+    /// Links and special files of output and transcripts, which are not handed over.
+    pub left_out: Vec<String>,
 }
 
 /// What an error says, for programs.
@@ -66,16 +77,31 @@ pub(super) struct Facts {
     pub applied: bool,
     /// Whether a patch was left.
     pub patch: bool,
+    /// What the hooks did.
+    pub hooks: Option<HookCounts>,
     /// Whether nothing of the run is left on the gateway.
     pub clean: bool,
     /// Until when the sandbox stays on purpose.
     pub kept: Option<Timestamp>,
     /// The staged tree, when it stays.
     pub staged: Option<std::path::PathBuf>,
+    /// Configuration of agent programs in the repository.
+    pub repo_config: Vec<RepoConfigRecord>,
+}
+
+/// What the repository brings along to configure agent programs.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct RepoConfigRecord {
+    /// Where, and what.
+    #[serde(flatten)]
+    pub config: AgentConfig,
+    /// Whether it went into the sandbox.
+    pub uploaded: bool,
 }
 
 impl Facts {
-    fn totals(&self) -> Metrics {
+    /// The agent's figures of all iterations.
+    pub(super) fn totals(&self) -> Metrics {
         self.iterations.iter().fold(Metrics::default(), |mut sum, i| {
             sum.add(&i.metrics);
             sum
@@ -108,6 +134,8 @@ struct Record<'a> {
     harness: &'a str,
     harness_digest: &'a str,
     image: Option<&'a str>,
+    /// The digest that is known: that of the reference. No release of OpenShell tells what a tag resolved to.
+    image_digest: Option<&'a str>,
     sandbox: &'a str,
     repo: &'a str,
     started: Timestamp,
@@ -117,6 +145,8 @@ struct Record<'a> {
     iterations: &'a [IterationRecord],
     validated_iteration: Option<u32>,
     changes: &'a [ChangeRecord],
+    repo_config: &'a [RepoConfigRecord],
+    security: SecurityRecord,
     applied: bool,
     kept_until: Option<Timestamp>,
     staged: Option<&'a Path>,
@@ -166,6 +196,7 @@ pub(super) fn write(
         harness: plan.harness.file.as_str(),
         harness_digest: &plan.harness.digest,
         image: plan.harness.image.as_deref(),
+        image_digest: plan.harness.image.as_deref().and_then(|i| i.split_once('@')).map(|(_, digest)| digest),
         sandbox: &cx.id.sandbox,
         repo: plan.repo.as_str(),
         started: cx.id.started,
@@ -175,6 +206,8 @@ pub(super) fn write(
         iterations: &facts.iterations,
         validated_iteration: facts.validated,
         changes: &facts.changes,
+        repo_config: &facts.repo_config,
+        security: SecurityRecord::new(cx, &plan.harness, facts.hooks),
         applied: facts.applied,
         kept_until: facts.kept,
         staged: facts.staged.as_deref(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 
+use super::shown::Shown;
 use crate::error::{Code, Error, Result};
 use crate::harness::DENIED;
 use crate::process::{Command, Failure, Output, Stream};
@@ -49,13 +50,17 @@ impl Script<'_> {
         extra: &[(&str, OsString)],
         ui: &Printer,
     ) -> Result<Output> {
-        let mut command = match interpreter(self.path)? {
-            None => Command::new(self.label, self.path),
-            Some((program, arg)) => Command::new(self.label, program).args(arg).arg(self.path),
-        };
-        command = command.current_dir(self.cwd).deadline(self.deadline);
+        let command = command(self.label, self.path)?.current_dir(self.cwd).deadline(self.deadline);
         show(with_env(command, env, extra), ui).await.map_err(|failure| late(failure, self.late, "script"))
     }
+}
+
+/// The command that runs a script of the harness.
+pub(super) fn command(label: &str, path: &Utf8Path) -> Result<Command> {
+    Ok(match interpreter(path)? {
+        None => Command::new(label, path),
+        Some((program, arg)) => Command::new(label, program).args(arg).arg(path),
+    })
 }
 
 /// Runs a line of shell as a script of the harness.
@@ -81,7 +86,27 @@ fn late(failure: Failure, code: Code, name: &str) -> Error {
     }
 }
 
-fn with_env(mut command: Command, env: &ScriptEnv<'_>, extra: &[(&str, OsString)]) -> Command {
+/// What `git rev-parse --local-env-vars` names (git 2.47) save the settings: a run that a git hook or alias starts
+/// inherits them, and a script's git would then work on that repository instead of the one it is given.
+const GIT_PLACES: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// What a script of the harness sees.
+pub(super) fn with_env(mut command: Command, env: &ScriptEnv<'_>, extra: &[(&str, OsString)]) -> Command {
+    command = GIT_PLACES.iter().fold(command, Command::env_remove);
     for (key, value) in env.file_env {
         command = command.env(key, value);
     }
@@ -95,40 +120,23 @@ fn with_env(mut command: Command, env: &ScriptEnv<'_>, extra: &[(&str, OsString)
 }
 
 async fn show(command: Command, ui: &Printer) -> Result<Output, Failure> {
-    let (mut out, mut err) = (Lines::default(), Lines::default());
+    let (mut out, mut err) = (Shown::new(ui), Shown::new(ui));
     let output = command
-        .stream(|stream, chunk| match stream {
-            Stream::Stdout => out.push(chunk, |line| ui.foreign(line)),
-            Stream::Stderr => err.push(chunk, |line| ui.foreign(line)),
+        .stream(|stream, chunk| {
+            let shown = match stream {
+                Stream::Stdout => &mut out,
+                Stream::Stderr => &mut err,
+            };
+            shown.bytes(chunk);
+            // Scripts may wait for long after a line; it is to be seen meanwhile.
+            if chunk.ends_with(b"\n") {
+                shown.settle();
+            }
         })
         .await?;
-    out.end(|line| ui.foreign(line));
-    err.end(|line| ui.foreign(line));
+    out.end();
+    err.end();
     Ok(output)
-}
-
-/// Chunks to lines, bounded: a line longer than the limit is shown in pieces.
-#[derive(Debug, Default)]
-struct Lines(Vec<u8>);
-
-impl Lines {
-    const LIMIT: usize = 16 * 1024;
-
-    fn push(&mut self, chunk: &[u8], mut show: impl FnMut(&str)) {
-        for piece in chunk.split_inclusive(|b| *b == b'\n') {
-            self.0.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.0.len() > Self::LIMIT {
-                self.end(&mut show);
-            }
-        }
-    }
-
-    fn end(&mut self, mut show: impl FnMut(&str)) {
-        if !self.0.is_empty() {
-            let line = std::mem::take(&mut self.0);
-            show(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
-        }
-    }
 }
 
 /// A script that lost its executable bit (archives and some APIs drop it) is run by the interpreter that its first
@@ -154,17 +162,6 @@ fn interpreter(path: &Utf8Path) -> Result<Option<(OsString, Vec<OsString>)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_whole_and_the_rest_is_not_lost() {
-        let mut seen = Vec::new();
-        let mut lines = Lines::default();
-        for chunk in [&b"a"[..], b"b\r\nc\n", b"tail"] {
-            lines.push(chunk, |l| seen.push(l.to_owned()));
-        }
-        lines.end(|l| seen.push(l.to_owned()));
-        assert_eq!(seen, ["ab", "c", "tail"]);
-    }
 
     #[test]
     fn a_script_without_the_bit_runs_by_its_first_line() {

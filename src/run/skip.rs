@@ -37,10 +37,10 @@ pub(super) fn answer(file: Option<&[u8]>, exit: i32, stdout: &str) -> Result<Ans
     })?;
     let mut outputs = parse(file)?;
     let skipped = outputs.remove("skipped");
-    let reason = outputs.remove("reason").unwrap_or_default();
     let skip = match skipped.as_deref() {
+        // A reason for something else is an output like any other.
         None | Some("false") => None,
-        Some("true") => Some(bounded(&reason)),
+        Some("true") => Some(bounded(&outputs.remove("reason").unwrap_or_default())),
         Some(other) => {
             return Err(malformed(&format!("`skipped` must be true or false, not {other:?}")));
         }
@@ -125,6 +125,13 @@ mod tests {
         let a = answer(Some(b"# why\nskipped=true\r\nreason= draft \nlabel=x=y\n"), 0, "").unwrap();
         assert_eq!(a.skip.as_deref(), Some("draft"));
         assert_eq!(a.outputs["label"], "x=y");
+    }
+
+    #[test]
+    fn a_reason_without_a_skip_is_an_output() {
+        let a = answer(Some(b"reason=new issue\n"), 0, "").unwrap();
+        assert_eq!((a.skip.as_deref(), a.outputs["reason"].as_str()), (None, "new issue"));
+        assert_eq!(github_output(&a, "D"), "skipped=false\nreason<<D\nnew issue\nD\n");
     }
 
     #[test]

@@ -8,11 +8,17 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
-use crate::agent::render::Renderer;
+use super::context::Cx;
+use super::deltas::Deltas;
+use super::events::EventLog;
+use super::meter::{Kind, Meter, Over};
+use super::shown::Shown;
+use crate::agent::render::{Line, Renderer, ShowAgent};
 use crate::agent::{Decoder, Event, Evidence, Format, Metrics};
 use crate::error::{Error, Result};
-use crate::report::{Printer, hex};
+use crate::report::hex;
 use crate::secrets::{Redactor, Registry};
+use crate::telemetry::Tools;
 
 /// What `run.json` says of the raw stream.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +37,7 @@ pub(super) struct Watch<'a> {
     failed: Option<std::io::Error>,
     hash: Sha256,
     bytes: u64,
+    deltas: Deltas,
     redactor: Redactor,
     decoder: Decoder,
     reader: Reader<'a>,
@@ -40,10 +47,29 @@ pub(super) struct Watch<'a> {
 struct Reader<'a> {
     metrics: Metrics,
     evidence: Evidence,
+    tools: Tools,
     renderer: Renderer,
-    ui: &'a Printer,
+    shown: Shown<'a>,
+    show: ShowAgent,
+    log: EventLog<'a>,
     last_event: Instant,
-    concluded: &'a Notify,
+    /// The final result was given, and nothing since then shows that the work goes on.
+    done: bool,
+    bells: &'a Bells,
+    meter: Meter,
+    over: Option<Over>,
+    near: Option<Kind>,
+}
+
+/// What the stream tells those who wait beside it.
+#[derive(Debug, Default)]
+pub(super) struct Bells {
+    /// The agent gave its final result.
+    pub concluded: Notify,
+    /// A budget is used up.
+    pub over: Notify,
+    /// A budget is nearly used up.
+    pub near: Notify,
 }
 
 /// What is known when the stream has ended.
@@ -55,32 +81,44 @@ pub(super) struct Watched {
     pub metrics: Metrics,
     /// What the stream says about how the agent ended.
     pub evidence: Evidence,
+    /// The budget that was used up while it ran.
+    pub over: Option<Over>,
 }
 
 impl<'a> Watch<'a> {
-    /// Copies to `path`; `concluded` is told when the agent gave its final result.
+    /// Copies to `stream.jsonl` in `dir`, with the events beside it.
     pub(super) fn new(
-        path: &Path,
+        dir: &Path,
         format: Format,
-        secrets: &Registry,
-        ui: &'a Printer,
-        concluded: &'a Notify,
+        show: ShowAgent,
+        secrets: &'a Registry,
+        cx: &'a Cx,
+        bells: &'a Bells,
+        meter: Meter,
     ) -> Result<Self> {
         Ok(Self {
             // Not buffered: what was heard of an agent must outlive a run that is killed.
-            file: fs_err::File::create(path)?,
+            file: fs_err::File::create(dir.join("stream.jsonl"))?,
             failed: None,
             hash: Sha256::new(),
             bytes: 0,
+            deltas: Deltas::new(secrets),
             redactor: Redactor::new(secrets),
             decoder: Decoder::new(format),
             reader: Reader {
                 metrics: Metrics::default(),
                 evidence: Evidence::new(),
+                tools: Tools::new(cx.trace.clone()),
                 renderer: Renderer::new(),
-                ui,
+                shown: Shown::new(&cx.ui),
+                show,
+                log: EventLog::create(&dir.join("events.jsonl"), secrets)?,
+                done: false,
                 last_event: Instant::now(),
-                concluded,
+                bells,
+                meter,
+                over: None,
+                near: None,
             },
         })
     }
@@ -90,10 +128,12 @@ impl<'a> Watch<'a> {
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
         self.hash.update(chunk);
-        let copy = self.redactor.push(chunk);
+        let copy = self.deltas.push(chunk);
+        let copy = self.redactor.push(&copy);
         self.write(&copy);
         let reader = &mut self.reader;
-        self.decoder.push(chunk, &mut |event| reader.event(&event));
+        let plain = self.decoder.is_text();
+        self.decoder.push(chunk, &mut |event| reader.event(&event, plain));
     }
 
     /// Bytes so far.
@@ -106,25 +146,50 @@ impl<'a> Watch<'a> {
         self.reader.last_event.elapsed()
     }
 
+    /// The budget that is nearly used up.
+    pub(super) fn near(&self) -> Option<Kind> {
+        self.reader.near
+    }
+
+    /// Whether the final result was given and the work does not go on.
+    pub(super) fn is_done(&self) -> bool {
+        self.reader.done
+    }
+
+    /// The figures so far.
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.reader.metrics
+    }
+
+    /// Shows what is held back: the agent has paused.
+    pub(super) fn settle(&mut self) {
+        self.reader.shown.settle();
+    }
+
     /// Ends the copy.
     pub(super) fn finish(mut self) -> Result<Watched> {
-        let rest = self.redactor.flush();
+        let rest = self.deltas.finish();
+        let mut rest = self.redactor.push(&rest);
+        rest.extend(self.redactor.flush());
         self.write(&rest);
         let mut reader = self.reader;
-        self.decoder.finish(&mut |event| reader.event(&event));
-        reader.end();
+        let plain = self.decoder.is_text();
+        self.decoder.finish(&mut |event| reader.event(&event, plain));
+        reader.end(plain);
+        reader.tools.finish();
         reader.evidence.stream = self.decoder.stats();
-        if let Some(error) = self.failed {
+        if let Some(error) = self.failed.or(reader.log.finish()) {
             return Err(Error::io("cannot write the agent's stream", &error));
         }
         Ok(Watched {
             stream: StreamRecord {
                 bytes: self.bytes,
                 sha256: hex(self.hash.finalize()),
-                replacements: self.redactor.replaced(),
+                replacements: self.deltas.replaced() + self.redactor.replaced(),
             },
             metrics: reader.metrics,
             evidence: reader.evidence,
+            over: reader.over,
         })
     }
 
@@ -138,22 +203,59 @@ impl<'a> Watch<'a> {
 }
 
 impl Reader<'_> {
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &Event, plain: bool) {
         self.last_event = Instant::now();
+        self.log.event(event);
         self.metrics.observe(event);
         self.evidence.observe(event);
+        self.tools.event(event);
         for line in self.renderer.event(event) {
-            self.ui.foreign(&line.text);
+            self.line(&line, plain);
         }
-        if matches!(event, Event::Result(_)) {
-            self.concluded.notify_one();
+        match event {
+            Event::Result(_) => {
+                self.done = true;
+                self.shown.settle();
+                self.bells.concluded.notify_one();
+            }
+            // A result may be followed by more work: what was left in the background has ended, a context was
+            // shortened.
+            Event::Turn => self.done = false,
+            _ => {}
+        }
+        if matches!(event, Event::Turn | Event::Tokens(_) | Event::Cost { .. })
+            && self.evidence.result.is_none()
+        {
+            self.measure();
+        }
+    }
+    /// A result is not measured: what it counts is done already.
+    fn measure(&mut self) {
+        if self.over.is_none() {
+            self.over = self.meter.over(&self.metrics);
+            if self.over.is_some() {
+                self.bells.over.notify_one();
+            }
+        }
+        if self.near.is_none() {
+            self.near = self.meter.nearly(&self.metrics);
+            if self.near.is_some() {
+                self.bells.near.notify_one();
+            }
         }
     }
 
     /// Shows what is held of an unfinished line.
-    fn end(&mut self) {
+    fn end(&mut self, plain: bool) {
         for line in self.renderer.finish() {
-            self.ui.foreign(&line.text);
+            self.line(&line, plain);
+        }
+        self.shown.end();
+    }
+
+    fn line(&mut self, line: &Line, plain: bool) {
+        if self.show.shows(line.kind, plain) {
+            self.shown.line(&line.text);
         }
     }
 }

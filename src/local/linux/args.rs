@@ -33,6 +33,12 @@ pub(super) enum Command {
         #[arg(long)]
         name: String,
     },
+    /// Make a socket and pass it over standard input
+    #[command(hide = true)]
+    Listen {
+        #[arg(long)]
+        port: u16,
+    },
     /// Show what the sandbox process wrote
     Logs {
         name: String,

@@ -14,6 +14,7 @@ use super::args::{
     SettingsCommand, ValueArgs,
 };
 use super::fail::{Fail, Outcome, Rpc};
+use super::forward;
 use super::join::Door;
 use super::provider::{self, Provider, Values};
 use super::record::{Phase, Record};
@@ -45,8 +46,13 @@ fn dispatch(command: Command, out: &mut impl io::Write) -> Outcome<u8> {
         ssh_config(name, out)?;
         return Ok(0);
     }
+    if let Command::Listen { port } = command {
+        forward::helper(port)?;
+        return Ok(0);
+    }
     let state = State::open()?;
     match command {
+        Command::Listen { .. } => {}
         Command::Sandbox(command) => return sandboxes(&state, command, out),
         Command::SshProxy { name, .. } => {
             let record = Record::get(&state, &name)?;

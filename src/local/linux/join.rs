@@ -36,6 +36,8 @@ const SFTP_SERVERS: [&str; 6] = [
 pub(super) struct Door {
     nsenter: PathBuf,
     options: Vec<OsString>,
+    /// The first process of the sandbox.
+    init: i32,
     env: Vec<(String, String)>,
 }
 
@@ -65,13 +67,32 @@ impl Door {
         };
         let nsenter = program("nsenter", "util-linux")?;
         let options = options(init.pid, record.identity, |ns| differs(init.pid, ns));
-        Ok(Self { nsenter, options, env: record.env.clone() })
+        Ok(Self { nsenter, options, init: init.pid, env: record.env.clone() })
     }
 
     /// Adds variables.
     pub(super) fn with_env(mut self, more: impl IntoIterator<Item = (String, String)>) -> Self {
         super::etc::merge(&mut self.env, more);
         self
+    }
+
+    /// The child that makes a socket in the sandbox's network (see [`super::forward`]); `None` when the sandbox has the
+    /// network of this machine. It keeps this machine's files, so that this program is found.
+    pub(super) fn listener(&self, port: u16) -> std::io::Result<Option<std::process::Command>> {
+        if !differs(self.init, "net") {
+            return Ok(None);
+        }
+        let mut command = std::process::Command::new(&self.nsenter);
+        command.args(["-t", &self.init.to_string()]);
+        command.args(
+            NAMESPACES
+                .iter()
+                .filter(|(ns, _)| matches!(*ns, "user" | "net"))
+                .filter_map(|(ns, flag)| differs(self.init, ns).then_some(*flag)),
+        );
+        command.args(["--preserve-credentials", "--"]).arg(std::env::current_exe()?);
+        command.args(["openshell", "listen", "--port", &port.to_string()]).env_clear().current_dir("/");
+        Ok(Some(command))
     }
 
     /// The child that runs `what`, in a session of its own inside. Standard streams are the caller's to set.

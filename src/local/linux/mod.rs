@@ -8,6 +8,7 @@ mod bubble;
 mod calls;
 mod etc;
 mod fail;
+mod forward;
 mod identity;
 mod join;
 mod launch;
@@ -26,3 +27,4 @@ mod state;
 
 pub(super) use calls::main;
 pub(super) use preflight::preflight;
+pub(super) use sandbox::binds;

@@ -42,7 +42,8 @@ pub(super) fn create(state: &State, request: Request) -> Outcome<(Record, Vec<St
     check_name(&request.name)?;
     check_env(&request.env)?;
     let policy = request.policy.as_deref().map_or_else(|| Ok(Policy::built_in()), Policy::load)?;
-    let binds = binds(&request.binds)?;
+    let refuse = |cause: String| Fail::new(format!("{} is not usable", super::BINDS_ENV)).cause(cause);
+    let binds = binds(&request.binds).map_err(refuse)?;
     let links = bubble::parse_links(&request.links)
         .map_err(|cause| Fail::new(format!("{} is not usable", super::PROGRAMS_ENV)).cause(cause))?;
     let identity = Identity::detect()?;
@@ -104,7 +105,8 @@ fn reserve(state: &State, record: &Record) -> Outcome {
     // What a removal that was interrupted has left.
     remove_tree(&state.sandbox(&record.name))?;
     state::private_dirs(&state.sandbox(&record.name))?;
-    record.save(state)
+    // A directory without a record is no sandbox, so nobody would ever delete it.
+    record.save(state).inspect_err(|_| drop(remove_tree(&state.sandbox(&record.name))))
 }
 
 /// Makes the directories and files that the sandbox sees.
@@ -173,7 +175,13 @@ fn delete_one(state: &State, name: &str) -> Outcome<bool> {
     let dir = state.sandbox(name);
     let doomed = {
         let _lock = state.lock()?;
-        let Some(record) = Record::find(state, name)? else { return Ok(false) };
+        let Some(record) = Record::find(state, name)? else {
+            // A create that was killed before it wrote its record has left the directory alone.
+            if check_name(name).is_ok() {
+                remove_tree(&dir)?;
+            }
+            return Ok(false);
+        };
         kill(&record)?;
         // Out of sight at once, so that the name is free and a second call finds nothing.
         let doomed = state.sandboxes().join(format!(".{}", record.id));
@@ -273,11 +281,11 @@ pub(super) fn note_connection(state: &State, name: &str) -> Outcome {
     Ok(())
 }
 
-fn binds(value: &str) -> Outcome<Vec<PathBuf>> {
-    let refuse = |cause: String| Fail::new(format!("{} is not usable", super::BINDS_ENV)).cause(cause);
-    let binds = bubble::parse_binds(value).map_err(refuse)?;
+/// The paths of a list that a sandbox can show, or why not.
+pub(in crate::local) fn binds(list: &str) -> Result<Vec<PathBuf>, String> {
+    let binds = bubble::parse_binds(list)?;
     match binds.iter().find(|p| !p.exists()) {
-        Some(missing) => Err(refuse(format!("'{}' does not exist", missing.display()))),
+        Some(missing) => Err(format!("'{}' does not exist", missing.display())),
         None => Ok(binds),
     }
 }

@@ -1,8 +1,8 @@
 //! `ssh-proxy`: an SSH server on standard input and output for the one client that ssh starts it for.
 //!
 //! Whoever can read the state directory may enter its sandboxes, so every login is accepted. The host key is new
-//! each time; the client is told not to look at it. Forwarding of any kind, environment requests and
-//! pseudo-terminals are refused.
+//! each time; the client is told not to look at it. A port of the sandbox's loopback can be forwarded to the client
+//! (`ssh -R`); any other forwarding, environment requests and pseudo-terminals are refused.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +21,7 @@ use tokio::net::unix::pipe;
 
 use super::bridge;
 use super::fail::{Fail, Outcome};
+use super::forward;
 use super::join::{Door, Inside, sftp_server};
 
 /// The window of a channel, in bytes. With a smaller one the client waits for us.
@@ -183,6 +184,28 @@ impl Handler for Server {
     ) -> Result<bool, Self::Error> {
         session.channel_failure(channel)?;
         Ok(false)
+    }
+
+    async fn tcpip_forward(
+        &mut self,
+        address: &str,
+        port: &mut u32,
+        session: &mut Session,
+    ) -> Result<bool, Self::Error> {
+        let wanted = u16::try_from(*port).ok().filter(|port| *port >= 1024);
+        let Some(wanted) = wanted.filter(|_| matches!(address, "127.0.0.1" | "localhost")) else {
+            return Ok(false);
+        };
+        match forward::listen(&self.door, wanted).await {
+            Ok(listener) => {
+                tokio::spawn(forward::accept(listener, wanted, session.handle()));
+                Ok(true)
+            }
+            Err(error) => {
+                tracing::debug!(%error, wanted, "cannot listen in the sandbox");
+                Ok(false)
+            }
+        }
     }
 
     async fn channel_close(&mut self, channel: ChannelId, _session: &mut Session) -> Result<(), Self::Error> {
