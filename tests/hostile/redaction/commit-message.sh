@@ -1,0 +1,5 @@
+#!/bin/bash
+# class: redaction
+# title: in a commit message
+# expects: secret
+git commit -q --allow-empty -m "use $CANARY"

@@ -1,0 +1,5 @@
+#!/bin/bash
+# class: redaction
+# title: an escape sequence within, which the log removes
+# expects: safe
+printf 'x %s\033[0m%s y\n' "${CANARY%??????????}" "${CANARY#"${CANARY%??????????}"}"

@@ -1,0 +1,5 @@
+#!/bin/bash
+# class: redaction
+# title: in a text artefact
+# expects: safe
+printf 'token=%s\n%s\n' "$CANARY" "$KEY" > "$OUT/notes.txt"

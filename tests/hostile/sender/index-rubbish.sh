@@ -1,0 +1,14 @@
+#!/bin/bash
+# class: sender
+# title: a git that prints rubbish with commands
+# expects: refused
+mkdir -p /sandbox/bin; echo x > new; git add new
+cat > /sandbox/bin/git <<'X'
+#!/bin/bash
+printf '::error::INJECTED\n\033[2J\000##[error]INJECTED\000'
+X
+chmod +x /sandbox/bin/git
+# Again and again, by a process that no sweep knows: what the agent left in the login files may be undone at its end.
+env -i setsid /bin/bash -c 'while :; do printf "export PATH=/sandbox/bin:\$PATH\n" > /sandbox/.p; mv -f /sandbox/.p /sandbox/.bash_profile; done' \
+  < /dev/null > /dev/null 2>&1 &
+sleep 0.1

@@ -1,0 +1,17 @@
+#!/bin/bash
+# class: sender
+# title: a file that becomes a link after it was listed
+# expects: safe
+# gone: new
+# kept: kept
+mkdir -p /sandbox/bin; echo x > new; echo y > kept
+cat > /sandbox/bin/rsync <<'X'
+#!/bin/bash
+rm -f /sandbox/workspace/repo/new; ln -s /etc/passwd /sandbox/workspace/repo/new
+exec /usr/bin/rsync "$@"
+X
+chmod +x /sandbox/bin/rsync
+# Again and again, by a process that no sweep knows: what the agent left in the login files may be undone at its end.
+env -i setsid /bin/bash -c 'while :; do printf "export PATH=/sandbox/bin:\$PATH\n" > /sandbox/.p; mv -f /sandbox/.p /sandbox/.bash_profile; done' \
+  < /dev/null > /dev/null 2>&1 &
+sleep 0.1
