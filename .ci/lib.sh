@@ -65,3 +65,22 @@ need_for_run() {
   need bubblewrap bwrap
   need util-linux nsenter
 }
+
+# Fetches a program that npm has, pinned: NAME VERSION PACKAGE-WITH-VERSION PATH-IN-NODE_MODULES. Prints its path.
+fetch_with_npm() {
+  local name=$1 version=$2 package=$3 path=$4
+  local dir=$target/tools/$name-$version
+  local program=$dir/node_modules/$path
+  if [[ $("$program" --version 2>/dev/null) != *"$version"* ]]; then
+    command -v npm >/dev/null 2>&1 || die "npm was not found; it is needed to fetch $package"
+    say "fetching $package with npm into $dir"
+    mkdir -p -- "$dir"
+    if ! npm install --prefix "$dir" --no-audit --no-fund --no-save --ignore-scripts "$package" \
+      </dev/null >"$dir/npm.log" 2>&1; then
+      tail -n 20 -- "$dir/npm.log" >&2
+      die "npm could not fetch $package (is its registry reachable?)"
+    fi
+    [[ $("$program" --version 2>/dev/null) == *"$version"* ]] || die "$program does not report version $version"
+  fi
+  printf '%s\n' "$program"
+}

@@ -11,7 +11,7 @@ use crate::support::{Run, World};
 const KEY: &str = "sk-ant-test-0123456789abcdefABCDEF";
 
 /// A world whose agent `work` is a claude agent, with a provider for its key, a skill, and an environment.
-fn claude_world(stub: impl FnOnce(&World) -> Stub, agent: &str) -> (World, Stub) {
+pub fn claude_world(stub: impl FnOnce(&World) -> Stub, agent: &str) -> (World, Stub) {
     let mut world = World::new();
     let stub = stub(&world);
     world.env("STUB_URL", &stub.url).env("MODEL_KEY", KEY);
@@ -47,15 +47,15 @@ fn claude_world(stub: impl FnOnce(&World) -> Stub, agent: &str) -> (World, Stub)
     (world, stub)
 }
 
-const AGENT: &str = "---\nname: the-coder\ndescription: Makes a change\ntools: Bash, Read, Edit, Skill\n---\n\
+pub const AGENT: &str = "---\nname: the-coder\ndescription: Makes a change\ntools: Bash, Read, Edit, Skill\n---\n\
                      You are the coder (marker-of-the-agent). Carry out $TASK.\n";
 
-fn script(turns: &Value) -> impl FnOnce(&World) -> Stub {
+pub fn script(turns: &Value) -> impl FnOnce(&World) -> Stub {
     move |world| Stub::start(world, &json!({ "turns": turns }))
 }
 
 /// A directory of a `bin` with the program, as `--local-bind` wants it.
-fn run_with(world: &World, program: &Path, more: &[&str]) -> Run {
+pub fn run_with(world: &World, program: &Path, more: &[&str]) -> Run {
     let modules = program.parent().unwrap();
     std::fs::create_dir_all(world.path("prefix/bin")).unwrap();
     let link = world.path("prefix/bin/claude");
@@ -87,6 +87,25 @@ fn work() -> Value {
         {"content": [{"type": "text", "text": "All done, é."}], "expect": ["more of the skill"],
          "usage": {"input_tokens": 401, "output_tokens": 53}},
     ])
+}
+
+#[test]
+fn the_instructions_of_the_harness_directory_are_for_repositories_without_any() {
+    let Some(program) = claude("claude::the_instructions_of_the_harness_directory") else { return };
+    let turns = |word: &str| json!([{"content": [{"type": "text", "text": "Done."}], "expect": [word]}]);
+    let (world, stub) = claude_world(script(&turns("marker-of-the-organisation")), AGENT);
+    world.write("h/AGENTS.md", "Always say marker-of-the-organisation.\n");
+    run_with(&world, &program, &[]).success();
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    drop(stub);
+
+    let (world, stub) = claude_world(script(&turns("marker-of-the-repository")), AGENT);
+    world.write("h/AGENTS.md", "Always say marker-of-the-organisation.\n");
+    world.write("repo/AGENTS.md", "Always say marker-of-the-repository.\n");
+    world.commit("Instructions");
+    run_with(&world, &program, &[]).success();
+    let told = stub.requests().iter().map(|r| r["body"].to_string()).collect::<String>();
+    assert!(!told.contains("marker-of-the-organisation"), "{told}");
 }
 
 #[test]
@@ -143,6 +162,61 @@ fn it_edits_commits_and_writes_output_and_its_figures_are_in_run_json() {
     }
     assert!(run.done.stdout.contains("All done, é.") && !run.done.stdout.contains(KEY));
     world.assert_clean();
+}
+
+/// What a pull request may bring along: a hook of the session, and a variable for every tool.
+const REPO_SETTINGS: &str = r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command",
+    "command": "touch /sandbox/workspace/output/hook-ran"}]}]}, "env": {"REPO_MARK": "set-by-the-repo"}}"#;
+
+/// Looks at what is left of it in the sandbox, and works.
+fn look_and_work() -> Value {
+    json!([
+        {"content": [{"type": "tool_use", "name": "Bash", "input": {"command":
+            "cd /sandbox/workspace/repo && git status --porcelain > $FULLSEND_OUTPUT_DIR/status && \
+             echo \"${REPO_MARK:-unset}\" > $FULLSEND_OUTPUT_DIR/mark && echo work > made && \
+             git config user.name A && git config user.email a@example.com && git add -A && git commit -qam Work && \
+             git ls-files .claude > $FULLSEND_OUTPUT_DIR/tracked"}}]},
+        {"content": [{"type": "text", "text": "done"}]},
+    ])
+}
+
+#[test]
+fn the_session_hook_of_a_repository_does_not_run_unless_the_harness_trusts_it() {
+    let Some(program) = claude("claude::the_session_hook_of_a_repository") else { return };
+    for trusted in [false, true] {
+        let (world, _stub) = claude_world(script(&look_and_work()), AGENT);
+        world.write("repo/.claude/settings.json", REPO_SETTINGS);
+        world.write("repo/.mcp.json", r#"{"mcpServers": {"evil": {"command": "/bin/false"}}}"#);
+        world.write("repo/.claude/skills/own/SKILL.md", "---\nname: own\ndescription: d\n---\ntext\n");
+        world.commit("Configure agents");
+        if trusted {
+            let yaml = std::fs::read_to_string(world.path("h/harness/work.yaml")).unwrap();
+            world.harness(&format!("{yaml}trust_repo_config: true\n"));
+        }
+        let run = run_with(&world, &program, &[]).success();
+        let output = run.dir.as_ref().unwrap().join("iteration-1/output");
+        assert_eq!(output.join("hook-ran").exists(), trusted, "whether the hook ran");
+        assert_eq!(
+            run.file("iteration-1/output/mark"),
+            if trusted { "set-by-the-repo\n" } else { "unset\n" }
+        );
+        assert_eq!(run.file("iteration-1/output/status"), "", "git status in the sandbox is clean");
+        assert!(run.file("iteration-1/output/tracked").contains(".claude/settings.json"));
+        assert!(run.done.stdout.contains(".claude/settings.json (hooks: SessionStart; env: REPO_MARK)"));
+        let config = run.json["repo_config"].as_array().unwrap();
+        let paths: Vec<_> = config.iter().map(|c| (c["path"].as_str().unwrap(), &c["uploaded"])).collect();
+        assert_eq!(paths, [(".claude/settings.json", &json!(trusted)), (".mcp.json", &json!(trusted))]);
+
+        // What stayed on the host is as it was, in the checkout and in the agent's commit.
+        assert_eq!(
+            std::fs::read_to_string(world.repo().join(".claude/settings.json")).unwrap(),
+            REPO_SETTINGS
+        );
+        assert_eq!(world.git(&["show", "HEAD:.claude/settings.json"]), REPO_SETTINGS);
+        assert_eq!(world.git(&["diff", "--stat", "--name-only", "HEAD^", "HEAD"]), "made\n");
+        assert_eq!(world.git(&["status", "--porcelain"]), "");
+        world.assert_clean();
+    }
 }
 
 #[test]
@@ -280,4 +354,24 @@ fn first_on_path(world: &mut World, below: &str) {
     let before = world.variable("PATH").unwrap_or_else(|| std::env::var("PATH").unwrap());
     let dir = world.path(below);
     world.env("PATH", format!("{}:{before}", dir.display()));
+}
+
+#[test]
+fn it_is_shown_the_notice_that_its_time_is_nearly_over() {
+    let Some(program) = claude("claude::it_is_shown_the_notice_that_its_time_is_nearly_over") else { return };
+    // The supervisor writes the file at 80 % of the time (see `limits`); here the agent does not wait for that.
+    let tell = "printf 'Time is running out: marker-of-the-notice.\\n' > \"$FULLSEND_NOTICE_FILE\"";
+    let bash = |command: &str| json!([{"type": "tool_use", "name": "Bash", "input": {"command": command}}]);
+    let turns = json!([
+        {"content": bash("true")},
+        {"content": bash(tell)},
+        {"content": bash("true"), "expect": ["marker-of-the-notice"]},
+        {"content": [{"type": "text", "text": "Done."}]},
+    ]);
+    let (world, stub) = claude_world(script(&turns), AGENT);
+    run_with(&world, &program, &[]).success();
+    // Once, and from then on a part of the conversation.
+    let requests = stub.requests();
+    let main: Vec<_> = requests.iter().filter(|r| r["kind"] == "main").collect();
+    assert_eq!(main.len(), 4, "{requests:?}");
 }

@@ -30,12 +30,20 @@ fn every_command_explains_itself() {
             "list",
             "validate",
             "show",
+            "lock",
+            "schema",
             "doctor",
             "ps",
             "stop",
             "reap",
             "logs",
+            "report",
+            "diff-runs",
             "prune",
+            "reconcile-status",
+            "replay",
+            "scan",
+            "check-output",
             "explain",
             "completions",
             "help"
@@ -183,6 +191,37 @@ fn a_reader_that_goes_away_is_no_error() {
         let status = std::fs::read_to_string(status).unwrap();
         let expected = if line.contains("nosuch") { "status 2\n" } else { "status 0\n" };
         assert_eq!(status, expected, "{line}");
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_arrive_is_an_error() {
+    let world = World::new();
+    let h = world.path("h").to_str().unwrap().to_owned();
+    let (dir, repo) = (["--fullsend-dir", &h], world.repo());
+    let mut lines: Vec<Vec<&str>> = ["--help", "--version", "explain", "explain FS-IO", "completions zsh"]
+        .iter()
+        .chain(&[
+            "ps --local --format json",
+            "ps --local",
+            "reap --local --format json",
+            "man",
+            "reference cli",
+        ])
+        .map(|line| line.split(' ').collect())
+        .collect();
+    for line in ["list", "validate", "show work", "run work --dry-run", "run work --dry-run --format json"] {
+        lines.push(line.split(' ').chain(dir).collect());
+    }
+    for line in lines {
+        let mut command = world.command(binary(), &line, &repo);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let out = command.stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let out = out.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(3), "{line:?}: {said}");
+        assert!(said.contains("error[FS-IO]: cannot write to standard output"), "{line:?}: {said}");
+        assert!(!said.contains("panicked"), "{line:?}: {said}");
     }
 }
 

@@ -222,7 +222,7 @@ fn steady(world: &World, text: &str) -> String {
     for (pattern, with) in [
         (r"\b[0-9a-f]{64}\b", "<digest>"),
         (
-            r"(?m)^ *[0-9.]+ K?B( +/sandbox/workspace/(?:repo/|\.fullsend/supervise\.sh|agent/hello-world))",
+            r"(?m)^ *[0-9.]+ [KM]?B( +/sandbox/workspace/(?:repo/|bin/fullsend|\.fullsend/supervise\.sh|agent/hello-world))",
             "     <size>$1",
         ),
     ] {

@@ -103,7 +103,7 @@ fn started(world: &World) -> usize {
 /// A command that looks at the embedded backend, unless the world has another openshell.
 fn look(world: &World, args: &[&str]) -> Done {
     let mut args = args.to_vec();
-    if world.calls().is_empty() {
+    if world.variable("FULLSEND_OPENSHELL").is_none() {
         args.push("--local");
     }
     world.fullsend(&args)

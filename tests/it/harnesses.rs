@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::support::World;
 
 /// What the harnesses want to be set.
-const VARIABLES: &[(&str, &str)] = &[("ANTHROPIC_API_KEY", "test-key-of-no-use"), ("TASK", "do something")];
+const VARIABLES: &[(&str, &str)] = &[
+    ("ANTHROPIC_API_KEY", "test-key-of-no-use"),
+    ("GITHUB_REPOSITORY", "acme/widget"),
+    ("TASK", "do something"),
+];
 
 fn directories() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -119,4 +123,22 @@ fn a_harness_from_the_field_loads_unchanged() {
     ] {
         assert!(delivered.contains(&dest), "{dest} is not in {delivered:?}");
     }
+}
+
+/// The first line for editors leads to the schema that the program prints.
+#[test]
+fn the_hints_for_editors_lead_to_the_schemas() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let world = World::new();
+    let mut hints = 0;
+    for (path, bytes) in crate::support::files_below(&root.join("harnesses")) {
+        let text = String::from_utf8(bytes).unwrap();
+        let Some(hint) = text.strip_prefix("# yaml-language-server: $schema=") else { continue };
+        let target = path.parent().unwrap().join(hint.lines().next().unwrap());
+        let kept = std::fs::read_to_string(&target).unwrap_or_else(|e| panic!("{}: {e}", target.display()));
+        let printed = world.fullsend(&["schema", target.file_stem().unwrap().to_str().unwrap()]).stdout;
+        assert_eq!(kept, printed, "{}: bring it up to date with .ci/generated --write", target.display());
+        hints += 1;
+    }
+    assert!(hints >= 4, "only {hints} files have a hint");
 }

@@ -24,7 +24,7 @@
 //! | B33 neighbours | `cancel::a_cancel_leaves_the_other_run_alone`, `cancel::twenty_runs_…` |
 //! | B34 strays of iteration 1 | `stream::a_stray_process_of_one_iteration_does_not_reach_the_next` |
 //! | B36 delete | `gateway::a_delete_that_fails_or_lies_is_repeated` |
-//! | B39 lost connections | `connection` |
+//! | B39 lost connections, exit status 255 | `connection::three_lost_connections_cost_no_byte`, `connection::an_agent_that_exits_with_255_is_no_lost_connection` |
 //! | B41 long TMPDIR | `connection::a_long_temp_dir_still_has_room_for_a_socket` |
 //! | B105 post-script | `run_basic::failing_scripts_fail_the_run`, `stream::a_post_script_killed_by_a_signal_fails_the_run` |
 //! | B107 the cause | `stream::the_error_carries_the_api_message_not_the_missing_file` |
@@ -34,6 +34,8 @@ mod cancel;
 mod connection;
 mod deadlines;
 mod gateway;
+mod host;
+mod salvage;
 mod stream;
 
 use std::os::unix::process::ExitStatusExt as _;
@@ -52,7 +54,7 @@ fn scaled() -> World {
 }
 
 /// A run that goes on while the test does something.
-struct Live {
+pub struct Live {
     child: Child,
     out: PathBuf,
     err: PathBuf,
@@ -61,7 +63,7 @@ struct Live {
 
 impl Live {
     /// Starts `fullsend run work`; `name` tells runs of one world apart.
-    fn start(world: &World, name: &str, more: &[&str]) -> Self {
+    pub fn start(world: &World, name: &str, more: &[&str]) -> Self {
         let args = world.run_args(more);
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         let mut command = world.command(fullsend(), &args, &world.repo());
@@ -71,17 +73,17 @@ impl Live {
         Self { child: command.spawn().unwrap(), out, err, begun: Instant::now() }
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         signal(&self.child.id().to_string(), name);
     }
 
-    fn ended(&mut self) -> bool {
+    pub fn ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits for the end, at most for `bound`.
     #[track_caller]
-    fn wait(mut self, bound: Duration) -> Done {
+    pub fn wait(mut self, bound: Duration) -> Done {
         let begun = Instant::now();
         while !self.ended() {
             if begun.elapsed() > bound {
@@ -104,11 +106,11 @@ fn signal(pid: &str, name: &str) {
 }
 
 /// A bound that only a hang reaches.
-const HANG: Duration = Duration::from_mins(1);
+pub const HANG: Duration = Duration::from_mins(1);
 
 /// Waits until a file of that name appears in the sandboxes of a world.
 #[track_caller]
-fn wait_in_sandbox(world: &World, name: &str) {
+pub fn wait_in_sandbox(world: &World, name: &str) {
     let begun = Instant::now();
     while !files_below(&world.path("state/fullsend/local")).iter().any(|(p, _)| p.ends_with(name)) {
         assert!(begun.elapsed() < HANG, "{name} did not appear");
@@ -118,11 +120,11 @@ fn wait_in_sandbox(world: &World, name: &str) {
 
 /// Nothing is left: no process, sandbox, journal entry or temp file.
 #[track_caller]
-fn assert_nothing_left(world: &World) {
+pub fn assert_nothing_left(world: &World) {
     assert_eq!(leftovers(world, HANG), Vec::<String>::new());
 }
 
 /// The run directory whose `run.json` names this process' run: the only one of a world.
-fn run_of(world: &World, done: Done) -> Run {
+pub fn run_of(world: &World, done: Done) -> Run {
     world.collect(done)
 }

@@ -132,6 +132,7 @@ fn changes_of_every_kind_come_back() {
     assert_eq!(read("fresh/deep/x"), "x\n");
     assert_eq!(read("ignored/deep/file"), "keptmore\n");
     assert_eq!(std::fs::read_link(repo.join("dangling")).unwrap(), Path::new("dir/inner"));
+    assert_eq!(std::fs::read_link(repo.join("made link")).unwrap(), Path::new("README.md"));
     assert!(!repo.join("sp ace").exists());
     // What was edited by hand before the run is still there.
     assert_eq!(read("README.md"), "# Edited by hand\n");

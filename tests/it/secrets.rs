@@ -39,7 +39,9 @@ fn secret_world(token: &str) -> World {
     world.script("h/scripts/pre.sh", "echo \"pushing with $PUSH_TOKEN\"; echo \"$PUSH_TOKEN\" >&2");
     world.harness(
         "agent: agents/work\nruntime: script\nproviders: [tool]\npre_script: scripts/pre.sh\n\
-         env: {runner: {PUSH_TOKEN: \"${MY_PUSH}\"}}\n",
+         env: {runner: {PUSH_TOKEN: \"${MY_PUSH}\"}}\n\
+         # These agents encode credentials on purpose.\n\
+         security: {host_scanners: {context_injection: false}}\n",
     );
     world
 }
@@ -247,11 +249,121 @@ fn a_secret_in_the_repository_stops_the_import() {
     }
 }
 
+/// Line breaks, real ones and those of JSON strings, hide nothing: on the console, in the stream, in files.
+#[test]
+fn a_value_that_line_breaks_cut_is_hidden() {
+    let token = token("wrapped");
+    let mut world = secret_world(&token);
+    world.env("FULLSEND_OPENSHELL", "local");
+    world.agent(
+        r#"out=$FULLSEND_OUTPUT_DIR
+        printf '%50s%s' '' "$TOOL_TOKEN" | base64 | tee "$out/b64"
+        printf 'first %s\nsecond %s end\n' "${TOOL_TOKEN:0:9}" "${TOOL_TOKEN:9}" > "$out/no-value"
+        printf 'in halves: %s\n%s\n' "${TOOL_TOKEN:0:9}" "${TOOL_TOKEN:9}" | tee "$out/halves"
+        printf '{"log": "%s"}\n' "$(printf '%50s%s' '' "$TOOL_TOKEN" | base64 | sed ':a;N;$!ba;s/\n/\\n/g')" > "$out/wrapped.json""#,
+    );
+    let run = world.run(&[]).success();
+    assert!(run.done.stdout.contains("in halves: ***"), "{}", run.done.stdout);
+    assert_eq!(run.file("iteration-1/output/halves"), "in halves: ***\n\n");
+    assert!(run.file("iteration-1/output/b64").contains("***"));
+    let json: Value = serde_json::from_str(&run.file("iteration-1/output/wrapped.json")).unwrap();
+    assert!(json["log"].as_str().unwrap().contains("***"), "{json}");
+    let wrapped = STANDARD.encode(format!("{:50}{token}", ""));
+    for (what, text) in
+        [("the console", run.done.stdout.clone()), ("the stream", run.file("iteration-1/stream.jsonl"))]
+    {
+        let joined: String = text.chars().filter(|c| !c.is_whitespace() && *c != '│' && *c != '|').collect();
+        assert!(!joined.contains(&wrapped[72..90]), "{what}: {text}");
+    }
+    assert_nowhere(&world.path(""), &token);
+}
+
+/// A text that arrives in pieces, and the telling part of a tool's input that is cut for display.
+#[test]
+fn pieces_of_a_text_and_cut_summaries_show_no_half() {
+    let token = "tok-pieces-0123456789-abcdefghij-klmnopqrst";
+    let mut world = secret_world(token);
+    world.env("FULLSEND_OPENSHELL", "local");
+    world.agent(
+        r#"
+        delta() { printf '{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}}\n' "$1"; }
+        echo '{"type":"system","subtype":"init","model":"m::error::x","session_id":"s"}'
+        echo '{"type":"stream_event","event":{"type":"message_start","message":{"id":"a","model":"m","content":[],"usage":{"input_tokens":1}}}}'
+        echo '{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}}'
+        delta "say ${TOOL_TOKEN:0:7}"; delta "${TOOL_TOKEN:7:9}"; delta "${TOOL_TOKEN:16} now:"; delta ':add-mask:'; delta ':x'
+        echo '{"type":"stream_event","event":{"type":"content_block_stop","index":0}}'
+        printf '{"type":"assistant","message":{"id":"b","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"%100s%s"}}]}}\n' 'echo' "$(printf 'x%.0s' {1..95}) $TOOL_TOKEN" | sed 's/  */ /g'
+        echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","num_turns":1}'
+        "#,
+    );
+    world.env("GITHUB_ACTIONS", "true");
+    let run = world.run(&["--show-agent-output", "full"]).success();
+    let shown: String =
+        run.done.stdout.lines().filter(|l| !l.starts_with("::add-mask::")).collect::<Vec<_>>().join("\n");
+    assert!(shown.contains("say *** now: :add-mask: :x"), "{shown}");
+    assert!(shown.contains("Bash: echoxxx") && !shown.contains("tok-pieces"), "{shown}");
+    assert!(!shown.contains("m::error") && !shown.contains("9-abcd"), "{shown}");
+    let stream = run.file("iteration-1/stream.jsonl");
+    for part in ["tok-pi", "eces-0123", "9-abcdefghij", "klmnopqrst"] {
+        assert!(!stream.contains(part), "{part}: {stream}");
+    }
+    for line in stream.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+}
+
+/// Nothing is declared in the harness: the job's own token, a password in an address, and a token of the agent's own.
+#[test]
+fn tokens_of_the_job_and_tokens_by_shape_are_hidden() {
+    let mut world = World::new();
+    let job = "job-token-of-this-test-1";
+    let minted = format!("ghs_{}", "aB3dZ9".repeat(6));
+    world
+        .env("GITHUB_TOKEN", job)
+        .env("CI_REPOSITORY_URL", "https://gitlab-ci-token:pw-of-the-clone@host/x.git");
+    world.script("h/scripts/pre.sh", "echo \"$GITHUB_TOKEN $CI_REPOSITORY_URL\"");
+    world.harness("agent: agents/work\nruntime: script\npre_script: scripts/pre.sh\nenv: {sandbox: {AUTH_TOKEN: none}}\n");
+    world.agent(&format!(
+        "echo \"minted $(echo {} | rev), auth $AUTH_TOKEN\" | tee \"$FULLSEND_OUTPUT_DIR/out.txt\"; echo none > file",
+        minted.chars().rev().collect::<String>()
+    ));
+    let run = world.run(&[]).success();
+    assert!(run.done.stdout.contains("*** https://gitlab-ci-token:***@host/x.git"), "{}", run.done.stdout);
+    assert!(run.done.stdout.contains("minted ***, auth none"), "{}", run.done.stdout);
+    assert_eq!(run.file("iteration-1/output/out.txt"), "minted ***, auth none\n");
+    assert_eq!(std::fs::read_to_string(world.repo().join("file")).unwrap(), "none\n");
+    for (path, bytes) in files_below(run.dir.as_ref().unwrap()) {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(job) && !text.contains(&minted), "{}: {text}", path.display());
+    }
+}
+
+/// What git tracks on the host already is known to everybody; what git ignores is not.
+#[test]
+fn only_what_is_not_in_the_repository_yet_stops_the_import() {
+    let token = token("tracked");
+    for (file, ignored) in [("docs/example.txt", false), ("local.env", true)] {
+        let world = secret_world(&token);
+        world.write(&format!("repo/{file}"), format!("for example {token}\n"));
+        world.write("repo/.gitignore", "local.env\n");
+        world.commit("Document it");
+        world.agent(&format!("cp {file} copy.txt"));
+        let run = world.run(&[]);
+        if ignored {
+            run.failure("FS-SECRET-FOUND", 4);
+            assert!(!world.repo().join("copy.txt").exists());
+        } else {
+            run.success();
+            assert!(world.repo().join("copy.txt").exists());
+        }
+        world.assert_clean();
+    }
+}
+
 #[test]
 fn an_output_that_cannot_be_redacted_is_left_out() {
     let cases = [
         ("binary", "printf '\\0\\377%s\\0' \"$TOOL_TOKEN\" > \"$out/core\"", "core"),
-        ("wrapped", "printf '%50s%s' '' \"$TOOL_TOKEN\" | base64 > \"$out/b64\"", "b64"),
         ("name", "echo x > \"$out/a-$(echo \"$TOOL_KEY\" | sed -n 2p)\"", "a-***"),
     ];
     for (what, script, named) in cases {

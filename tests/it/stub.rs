@@ -33,6 +33,48 @@ pub fn claude(test: &str) -> Option<PathBuf> {
     None
 }
 
+/// Another agent CLI as its script in `.ci` fetches it: the file `program` below the tools of that version.
+pub fn fetched(test: &str, cli: &str, version: &str, program: &str) -> Option<PathBuf> {
+    let tools =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/tools/{cli}-{version}/node_modules"));
+    let files = walkdir::WalkDir::new(tools).max_depth(8).into_iter().flatten();
+    let found = files.map(walkdir::DirEntry::into_path).find(|p| p.ends_with(program) && p.is_file());
+    if found.is_none() {
+        not_run(test, &format!("there is no {cli} {version}; .ci/{cli} fetches it"));
+    }
+    found
+}
+
+/// A world whose agent `work` runs under `runtime`, with a skill and instructions in the repository.
+pub fn world_for(runtime: &str, model: &str, turns: &Value) -> (World, Stub) {
+    let mut world = World::new();
+    let stub = Stub::start(&world, turns);
+    world.env("STUB_URL", &stub.url);
+    world.write("repo/AGENTS.md", "marker-of-the-project\n");
+    world.commit("Instruct agents");
+    world.write(
+        "h/agents/coder.md",
+        "---\nname: the-coder\ndescription: Makes a change\n---\nYou are the coder (marker-of-the-agent).\n",
+    );
+    world.write(
+        "h/skills/small/SKILL.md",
+        "---\nname: small\ndescription: marker-of-the-skill\n---\nSmall.\n",
+    );
+    world.write(
+        "h/policies/net.yaml",
+        "version: 1\nfilesystem_policy:\n  read_only: [/usr, /lib, /etc]\n  read_write: [/sandbox, /tmp]\n\
+         network_policies:\n  model:\n    name: model\n    endpoints: [{host: 127.0.0.1, port: 443}]\n    \
+         binaries: [{path: '**'}]\n",
+    );
+    world.harness(&format!(
+        "agent: agents/coder.md\nruntime: {runtime}\nmodel: {model}\npolicy: policies/net.yaml\n\
+         skills: [skills/small]\ntimeout_minutes: 4\nenv:\n  sandbox:\n    OPENAI_BASE_URL: ${{STUB_URL}}/v1\n    \
+         ANTHROPIC_BASE_URL: ${{STUB_URL}}/v1\n    OPENAI_API_KEY: dummy-key-of-the-stub\n    \
+         ANTHROPIC_API_KEY: dummy-key-of-the-stub\n"
+    ));
+    (world, stub)
+}
+
 /// Says that a test did not run. Past the capture of the test harness, so that nobody takes it for passed.
 pub fn not_run(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "\nNOT RUN {test}: {why}");

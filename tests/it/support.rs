@@ -192,7 +192,9 @@ impl World {
     pub fn collect(&self, done: Done) -> Run {
         let mut dirs: Vec<_> =
             std::fs::read_dir(self.path("out")).unwrap().map(|e| e.unwrap().path()).collect();
-        dirs.sort();
+        // Names of one second are in no order.
+        let born = |dir: &PathBuf| dir.metadata().and_then(|m| m.created().or_else(|_| m.modified())).ok();
+        dirs.sort_by_key(|dir| (born(dir), dir.clone()));
         let dir = dirs.pop();
         let json = dir
             .as_ref()

@@ -27,6 +27,11 @@ fn broken() -> World {
         ("h/profiles/p.yaml", "name: no id\n"),
         ("h/policies/deep/p.yaml", "rules: []\n"),
         ("h/schemas/s.json", "{\"type\": 7}\n"),
+        ("h/harness/skilled.yaml", "agent: agents/work\nskills: [skills/s]\nsecurity: {fail_mode: close}\n"),
+        ("h/skills/s/SKILL.md", "---\nname: s\n---\nText.\n"),
+        ("h/policies/o.yaml", "version: 1\nfilesystem: {}\nlandlock: {compatibility: best}\n"),
+        ("h/profiles/o.yaml", "id: o\nendpoints: [{host: x, port: 99999}]\n"),
+        ("h/env/deep/x.env", "# note\nA=${B:-c}\nC=`echo ${D}`\n"),
     ] {
         world.write(path, text);
     }
@@ -61,17 +66,25 @@ fn every_mistake_of_every_file_is_shown() {
         [
             "warning FS-YAML-SYNTAX agents/def.md:2",
             "error FS-YAML-KEY config.yaml:1",
+            "warning FS-VALUE env/deep/x.env:2",
+            "warning FS-VALUE env/deep/x.env:3",
             "error FS-FILE-MISSING harness/forges.yaml:3",
             "error FS-YAML-TYPE harness/forges.yaml:4",
             "error FS-FILE-MISSING harness/guards.yaml:2",
             "warning FS-YAML-KEY harness/script.yaml:3",
+            "error FS-VALUE harness/skilled.yaml:3",
             "error FS-YAML-KEY harness/work.yaml:2",
             "error FS-REQUIRED policies/deep/p.yaml:0",
+            "warning FS-YAML-KEY policies/deep/p.yaml:1",
+            "warning FS-YAML-KEY policies/o.yaml:2",
+            "warning FS-VALUE policies/o.yaml:3",
+            "warning FS-VALUE profiles/o.yaml:2",
             "error FS-REQUIRED profiles/p.yaml:0",
             "error FS-REQUIRED providers/p.yaml:1",
             "error FS-VALUE providers/p.yaml:2",
             "error FS-VALUE schemas/s.json:0",
             "warning FS-FILE-TYPE scripts/bare:0",
+            "warning FS-REQUIRED skills/s/SKILL.md:1",
         ]
     );
 }
@@ -109,6 +122,23 @@ fn every_form_says_the_same() {
     let github = validate(&world, &["work", "--format", "github"]).stdout;
     assert_eq!(github.lines().filter(|l| l.starts_with("::error file=")).count(), 2, "{github}");
     assert!(github.contains("harness/work.yaml,line=2,col=1,title=FS-YAML-KEY::"), "{github}");
+}
+
+/// What code scanners need of SARIF 2.1.0 (OASIS).
+#[test]
+fn sarif_has_the_shape_that_its_standard_asks_for() {
+    let world = broken();
+    let done = validate(&world, &["--forge", "all", "--format", "sarif"]);
+    let sarif: Value = serde_json::from_str(&done.stdout).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../fixtures/sarif.json")).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let wrong: Vec<_> =
+        validator.iter_errors(&sarif).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert_eq!(wrong, [""; 0]);
+    let run = &sarif["runs"][0];
+    let rules: Vec<_> = run["tool"]["driver"]["rules"].as_array().unwrap().iter().map(|r| &r["id"]).collect();
+    let results = run["results"].as_array().unwrap();
+    assert!(results.len() >= 20 && results.iter().all(|r| rules.contains(&&r["ruleId"])));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn names(kind: &str, text: &str) -> bool {
         "openshell ssh-proxy" | "ssh master" => &["connection", "ssh", "scp", "rsync"],
         // A call that only pretended to work shows in what is missing after it.
         "openshell sandbox get" | "openshell sandbox create" => &["sandbox"],
-        "openshell profile import" => &["profile"],
+        "openshell profile import" | "openshell provider profile" => &["profile"],
         "openshell provider create" => &["provider"],
         "ssh agent" => &["agent"],
         "ssh bootstrap" => &["bootstrap", "sandbox"],

@@ -38,6 +38,11 @@ pub(crate) struct Outcome {
 impl Stage {
     /// Small, but with every part that a run can have.
     pub(crate) fn new() -> Self {
+        Self::under(None)
+    }
+
+    /// The same under the personality of an older OpenShell.
+    pub(crate) fn under(generation: Option<&str>) -> Self {
         let mut world = World::new();
         world.harness(
             "agent: agents/work\nruntime: script\npre_script: scripts/pre-script\n\
@@ -55,6 +60,10 @@ impl Stage {
              printf '{{\"n\":1}}\\n' > $FULLSEND_OUTPUT_DIR/agent-result.json"
         ));
         let mut real = json!({ "openshell": [fullsend(), "openshell"] });
+        if let Some(generation) = generation {
+            world.personality(generation);
+            real["openshell"] = json!([helper("openshell-wrapper")]);
+        }
         std::fs::create_dir_all(world.path("w/bin")).unwrap();
         let link = |name: &str| {
             std::os::unix::fs::symlink(helper("fault-wrapper"), world.path("w/bin").join(name)).unwrap();

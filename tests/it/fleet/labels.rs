@@ -3,32 +3,35 @@
 use serde_json::Value;
 
 use super::{FUTURE, PAST, backend, foreign_sandbox, json, look, provider, providers, sandboxes, until};
-use crate::support::World;
+use crate::support::{GENERATIONS, World};
 
 #[test]
 fn runs_of_other_hosts_end_by_their_labels_alone() {
-    let world = World::new();
-    let (over, live, kept, kept_over) = ("00000000000a", "00000000000b", "00000000000c", "00000000000d");
-    foreign_sandbox(&world, &format!("fs-wor-{over}"), over, &[PAST]);
-    foreign_sandbox(&world, &format!("fs-wor-{live}"), live, &[FUTURE]);
-    foreign_sandbox(&world, &format!("fs-wor-{kept}"), kept, &[PAST, "keep=20990101T000000Z"]);
-    foreign_sandbox(&world, &format!("fs-wor-{kept_over}"), kept_over, &[PAST, "keep=1577836800"]);
-    for run in [over, live, kept, kept_over] {
-        provider(&world, &format!("gh-{run}"));
-    }
-    assert_eq!(json(&world, &["ps"])["runs"], Value::Array(vec![]), "others show with --all only");
-    let all = json(&world, &["ps", "--all"]);
-    let mut states: Vec<_> =
-        all["runs"].as_array().unwrap().iter().map(|r| r["state"].as_str().unwrap()).collect();
-    states.sort_unstable();
-    assert_eq!(states, ["elsewhere", "expired", "kept", "kept_over"]);
+    for generation in GENERATIONS {
+        let mut world = World::new();
+        world.personality(generation);
+        let (over, live, kept, kept_over) = ("00000000000a", "00000000000b", "00000000000c", "00000000000d");
+        foreign_sandbox(&world, &format!("fs-wor-{over}"), over, &[PAST]);
+        foreign_sandbox(&world, &format!("fs-wor-{live}"), live, &[FUTURE]);
+        foreign_sandbox(&world, &format!("fs-wor-{kept}"), kept, &[PAST, "keep=20990101T000000Z"]);
+        foreign_sandbox(&world, &format!("fs-wor-{kept_over}"), kept_over, &[PAST, "keep=1577836800"]);
+        for run in [over, live, kept, kept_over] {
+            provider(&world, &format!("gh-{run}"));
+        }
+        assert_eq!(json(&world, &["ps"])["runs"], Value::Array(vec![]), "others show with --all only");
+        let all = json(&world, &["ps", "--all"]);
+        let mut states: Vec<_> =
+            all["runs"].as_array().unwrap().iter().map(|r| r["state"].as_str().unwrap()).collect();
+        states.sort_unstable();
+        assert_eq!(states, ["elsewhere", "expired", "kept", "kept_over"]);
 
-    let dry = json(&world, &["reap", "--dry-run"]);
-    assert_eq!(dry["runs"][0]["providers"][0], format!("gh-{over}"), "{dry:#}");
-    let reaped = look(&world, &["reap"]);
-    assert_eq!(reaped.code, 0, "{reaped:?}");
-    assert_eq!(sandboxes(&world), [format!("fs-wor-{live}"), format!("fs-wor-{kept}")]);
-    assert_eq!(providers(&world), [format!("gh-{live}"), format!("gh-{kept}")]);
+        let dry = json(&world, &["reap", "--dry-run"]);
+        assert_eq!(dry["runs"][0]["providers"][0], format!("gh-{over}"), "{dry:#}");
+        let reaped = look(&world, &["reap"]);
+        assert_eq!(reaped.code, 0, "{reaped:?}");
+        assert_eq!(sandboxes(&world), [format!("fs-wor-{live}"), format!("fs-wor-{kept}")]);
+        assert_eq!(providers(&world), [format!("gh-{live}"), format!("gh-{kept}")]);
+    }
 }
 
 #[test]

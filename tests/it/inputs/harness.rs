@@ -132,12 +132,17 @@ const TEXTS: &[Text] = &[
         &["work.yaml:2:18", "range"],
         "agent: agents/work\ntimeout_minutes: 99999\n",
     ),
-    Text("unknown runtime", "FS-VALUE", &["`claude` or `script`"], "agent: agents/work\nruntime: bash\n"),
+    Text(
+        "unknown runtime",
+        "FS-VALUE",
+        &["`codex` or `opencode` or `script`"],
+        "agent: agents/work\nruntime: bash\n",
+    ),
     Text("bad image", "FS-VALUE", &["`image`"], "agent: agents/work\nruntime: script\nimage: a b\n"),
     Text(
-        "key of a later version",
-        "FS-UNSUPPORTED",
-        &["`api_servers`"],
+        "server without a script",
+        "FS-REQUIRED",
+        &["work.yaml:2:16", "`script`"],
         "agent: agents/work\napi_servers: [{name: a}]\n",
     ),
     Text(

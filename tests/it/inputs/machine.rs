@@ -59,34 +59,26 @@ fn kinds_of_repositories() {
     check(
         &[
             Case {
-                name: "a linked worktree",
-                code: "FS-UNSUPPORTED",
+                name: "a linked worktree that was moved",
+                code: "FS-REPO",
                 exit: 2,
-                says: &["linked worktree", "git clone"],
+                says: &["git worktree repair"],
                 make: |w| {
                     git(w, &["worktree", "add", "-q", "../linked"]);
-                    target(w.path("linked"))
+                    std::fs::rename(w.path("linked"), w.path("moved")).unwrap();
+                    std::fs::remove_dir_all(w.path("repo/.git/worktrees")).unwrap();
+                    target(w.path("moved"))
                 },
             },
             Case {
-                name: "a submodule",
+                name: "a git directory behind a link",
                 code: "FS-UNSUPPORTED",
                 exit: 2,
-                says: &["submodule", "git clone"],
+                says: &[".git", "link"],
                 make: |w| {
-                    git(w, &["clone", "-q", ".", "../other"]);
-                    git(w, &["submodule", "--quiet", "add", "../other", "sub"]);
-                    target(w.path("repo/sub"))
-                },
-            },
-            Case {
-                name: "a partial clone",
-                code: "FS-UNSUPPORTED",
-                exit: 2,
-                says: &["partial clone", "--filter"],
-                make: |w| {
-                    git(w, &["config", "extensions.partialClone", "origin"]);
-                    none()
+                    std::fs::rename(w.path("repo/.git"), w.path("elsewhere")).unwrap();
+                    symlink(w.path("elsewhere"), w.path("repo/.git")).unwrap();
+                    target(w.path("repo"))
                 },
             },
             Case {

@@ -3,6 +3,7 @@
 use super::{Case, Found, args, check, none};
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat table")]
 fn command_lines() {
     check(
         &[
@@ -33,6 +34,27 @@ fn command_lines() {
                 exit: 2,
                 says: &["--dry-run"],
                 make: |_| args(&["--format", "json"]),
+            },
+            Case {
+                name: "a directory to show that does not exist",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--local-bind /nope", "does not exist"],
+                make: |_| args(&["--local", "--local-bind", "/nope"]),
+            },
+            Case {
+                name: "a directory to show that is not absolute",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--local-bind nope", "absolute"],
+                make: |_| args(&["--local", "--local-bind", "nope"]),
+            },
+            Case {
+                name: "a gateway of the embedded backend",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--gateway"],
+                make: |_| args(&["--local", "--gateway", "prod"]),
             },
             Case {
                 name: "an unknown option",

@@ -57,6 +57,21 @@ fn three_lost_connections_cost_no_byte() {
 }
 
 #[test]
+fn a_connection_that_stands_still_hides_neither_the_end_nor_a_byte() {
+    let world = scaled();
+    world.agent("echo one; touch $FULLSEND_OUTPUT_DIR/started; sleep 2; echo two; echo work > made");
+    let live = Live::start(&world, "a", &["--timeout", "8s"]);
+    super::wait_in_sandbox(&world, "started");
+    let master = masters(&world).pop().expect("there is a connection");
+    signal(&master, "STOP");
+    let run = run_of(&world, live.wait(HANG * 2)).success();
+    assert_eq!(run.file("iteration-1/stream.jsonl"), "one\ntwo\n");
+    assert_eq!(run.json["iterations"][0]["ended_by"], "itself");
+    assert!(world.repo().join("made").exists());
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn an_agent_that_exits_with_255_is_no_lost_connection() {
     let world = scaled();
     world.agent("echo work > made; exit 255");

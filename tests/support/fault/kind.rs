@@ -29,6 +29,7 @@ pub(crate) fn kind(program: &str, args: &[OsString]) -> String {
             format!("ssh {}", found.map_or("other", |(_, name)| *name))
         }
         "git" => format!("git {}", git(&args)),
+        "rsync" if args.iter().any(|a| a == "--version") => "rsync --version".to_owned(),
         other => other.to_owned(),
     }
 }

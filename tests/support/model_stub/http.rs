@@ -19,7 +19,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn header(&self, name: &str) -> Option<&str> {
+    /// A header, by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
@@ -34,7 +35,7 @@ impl Request {
             .headers
             .iter()
             .map(|(name, value)| {
-                let secret = ["authorization", "x-api-key", "proxy-authorization", "cookie"];
+                let secret = ["authorization", "x-api-key", "private-token", "proxy-authorization", "cookie"];
                 let shown = if secret.contains(&name.as_str()) { digest(value) } else { value.clone() };
                 (name.clone(), Value::from(shown))
             })

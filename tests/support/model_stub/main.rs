@@ -1,9 +1,10 @@
 //! `model-stub`: a loopback model API for tests, driven by a script file.
 //!
 //! It speaks the Anthropic Messages API (`/v1/messages`, `/v1/messages/count_tokens`) and its Vertex form
-//! (`…/publishers/anthropic/models/<model>:rawPredict` and `:streamRawPredict`), streaming and not. Turns of
-//! the script are given to the main conversation only; what an agent CLI asks on the side (titles, quota
-//! checks) is answered plainly. It listens on 127.0.0.1 alone and ends by itself.
+//! (`…/publishers/anthropic/models/<model>:rawPredict` and `:streamRawPredict`), streaming and not, and OpenAI's
+//! Responses API (`/v1/responses`), streaming. Turns of the script are given to the main conversation only; what
+//! an agent CLI asks on the side (titles, quota checks) is answered plainly. It listens on 127.0.0.1 alone and ends
+//! by itself.
 //!
 //! ```text
 //! model-stub [--bind ADDRESS] SCRIPT.json LOG.jsonl [SECONDS]
@@ -15,6 +16,7 @@
 
 mod http;
 mod reply;
+mod responses;
 mod script;
 
 use std::fs::OpenOptions;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::http;
-use crate::script::Answer;
+use crate::responses;
+use crate::script::{Answer, Api};
 
 /// Writes an answer. `false` when the connection is to be closed (a scripted cut).
 pub(crate) fn write<W: Write>(out: &mut W, answer: &Answer) -> io::Result<bool> {
@@ -25,8 +26,8 @@ pub(crate) fn write<W: Write>(out: &mut W, answer: &Answer) -> io::Result<bool> 
             }
             Ok(!cut)
         }
-        Answer::Message { message, stream: true, cut, .. } => {
-            stream(out, message, *cut)?;
+        Answer::Message { message, api, stream: true, cut, .. } => {
+            events(out, message, *api, *cut)?;
             Ok(!cut)
         }
     }
@@ -40,12 +41,18 @@ fn whole<W: Write>(out: &mut W, status: u16, body: &Value, headers: &[(String, S
     out.write_all(&bytes)
 }
 
-/// Sends the message as events; a cut one ends within its first content block.
-fn stream<W: Write>(out: &mut W, message: &Value, cut: bool) -> io::Result<()> {
+fn events<W: Write>(out: &mut W, message: &Value, api: Api, cut: bool) -> io::Result<()> {
     let mut head = Vec::new();
     http::head(&mut head, 200, "text/event-stream", None, &[]);
     out.write_all(&head)?;
+    match api {
+        Api::Messages => stream(out, message, cut),
+        Api::Responses => responses::stream(out, message, cut),
+    }
+}
 
+/// Sends the message as events; a cut one ends within its first content block.
+fn stream<W: Write>(out: &mut W, message: &Value, cut: bool) -> io::Result<()> {
     let mut start = message.clone();
     start["content"] = json!([]);
     start["stop_reason"] = Value::Null;
@@ -98,13 +105,15 @@ fn deltas(block: &Value) -> (Value, Vec<Value>) {
     }
 }
 
-fn halves(text: &str) -> impl Iterator<Item = &str> {
+/// A text in two pieces, where it has two characters.
+pub(crate) fn halves(text: &str) -> impl Iterator<Item = &str> {
     let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(i, _)| i);
     let (a, b) = text.split_at(middle);
     [a, b].into_iter().filter(|t| !t.is_empty())
 }
 
-fn event<W: Write>(out: &mut W, data: &Value) -> io::Result<()> {
+/// Sends one event as a chunk.
+pub(crate) fn event<W: Write>(out: &mut W, data: &Value) -> io::Result<()> {
     let text = format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
     out.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())?;
     out.flush()

@@ -19,6 +19,7 @@
 use serde_json::{Value, json};
 
 use crate::http::Request;
+use crate::responses;
 
 /// What a request is.
 pub(crate) enum Kind {
@@ -42,6 +43,13 @@ impl Kind {
                 && matches!(method, "rawPredict" | "streamRawPredict");
         match (request.method.as_str(), counting, messages) {
             ("POST", true, _) => Kind::Count,
+            ("POST", ..) if path.ends_with("/responses") => {
+                if responses::is_main(&request.body) {
+                    Kind::Main
+                } else {
+                    Kind::Side
+                }
+            }
             ("POST", false, true) if is_main(&request.body) => Kind::Main,
             ("POST", false, true) => Kind::Side,
             _ => Kind::Other,
@@ -64,12 +72,21 @@ fn is_main(body: &Value) -> bool {
     tools > 0 && body["max_tokens"].as_u64().unwrap_or(u64::MAX) > 16
 }
 
+/// Whose protocol an answer follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    /// Messages, of Anthropic.
+    Messages,
+    /// Responses, of OpenAI.
+    Responses,
+}
+
 /// What is sent back.
 pub(crate) enum Answer {
     /// A JSON body.
     Json { status: u16, body: Value, headers: Vec<(String, String)>, delay_ms: u64 },
     /// A message, streamed or whole.
-    Message { message: Value, stream: bool, cut: bool, delay_ms: u64 },
+    Message { message: Value, api: Api, stream: bool, cut: bool, delay_ms: u64 },
 }
 
 impl Answer {
@@ -113,6 +130,10 @@ impl State {
             Kind::Count => (Answer::json(200, json!({"input_tokens": 1000})), None),
             Kind::Other if request.method == "HEAD" || request.path() == "/" => {
                 (Answer::json(200, json!({})), None)
+            }
+            // Codex asks for a WebSocket first, and takes this for an answer.
+            Kind::Other if request.method == "GET" && request.path().ends_with("/responses") => {
+                (Answer::json(426, json!({})), None)
             }
             Kind::Other => {
                 let error = json!({"type": "not_found_error", "message": "the stub does not serve this"});
@@ -190,6 +211,7 @@ impl State {
         });
         Answer::Message {
             message,
+            api: if path.ends_with("/responses") { Api::Responses } else { Api::Messages },
             stream: body["stream"].as_bool().unwrap_or(false) || path.ends_with(":streamRawPredict"),
             cut: turn["cut"].as_bool().unwrap_or(false),
             delay_ms: turn["delay_ms"].as_u64().unwrap_or(0),
