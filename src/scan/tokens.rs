@@ -1,37 +1,20 @@
-//! Shapes of credentials: prefixes that issuers promise, headers, private keys, passwords in addresses.
+//! Credentials in a text: tokens by the shapes that their issuers gave them, and what stands where a credential stands,
+//! in a header or before the host of an address.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::bytes::{Captures, Regex};
+use regex::bytes::Regex;
 
-use super::{Hit, Place, Scanner, Severity, expression, group};
+use super::{Hit, Place, Scanner, Severity, expression};
+use crate::secrets::find_tokens;
 
 /// What stands in place of a credential.
 pub(crate) const MASKED: &str = crate::secrets::MASK;
 
-/// Each with one group around what is secret. Sources: the issuers' documentation of their token formats.
-const SHAPES: &[(&str, &str)] = &[
-    ("anthropic-key", r"(sk-ant-[A-Za-z0-9_-]{16,})"),
-    ("openai-key", r"\b(sk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{32,})"),
-    ("github-token", r"\b(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})"),
-    ("gitlab-token", r"\b(gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat)-[A-Za-z0-9_.-]{20,})"),
-    ("aws-access-key", r"\b((?:AKIA|ASIA)[A-Z2-7]{16})\b"),
-    ("slack-token", r"\b(xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})"),
-    ("google-api-key", r"\b(AIza[A-Za-z0-9_-]{35})"),
-    ("google-oauth-token", r"\b(ya29\.[A-Za-z0-9_-]{20,})"),
-    ("stripe-key", r"\b((?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,})"),
-    ("sendgrid-key", r"\b(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
-    ("hugging-face-token", r"\b(hf_[A-Za-z0-9]{30,})"),
-    ("npm-token", r"\b(npm_[A-Za-z0-9]{36})"),
-    ("pypi-token", r"\b(pypi-AgE[A-Za-z0-9_-]{40,})"),
-    ("vault-token", r"\b(hv[sbr]\.[A-Za-z0-9_-]{24,})"),
-    ("age-key", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})"),
-    ("json-web-token", r"\b(eyJ[A-Za-z0-9_-]{16,}\.eyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
-    (
-        "private-key",
-        r"(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(.+?)-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
-    ),
+/// Each with one group around what is secret.
+const PLACES: &[(&str, &str)] = &[
     (
         "authorization",
         r"(?i)\b(?:authorization|x-api-key|x-auth-token|private-token)\b[\x22']?\s*[:=]\s*[\x22']?(?:(?:bearer|basic|token)\s+)?([A-Za-z0-9._~+/=-]{16,})",
@@ -40,47 +23,54 @@ const SHAPES: &[(&str, &str)] = &[
 ];
 
 static RULES: LazyLock<Vec<(&'static str, Regex)>> =
-    LazyLock::new(|| SHAPES.iter().filter_map(|(name, text)| Some((*name, expression(text)?))).collect());
+    LazyLock::new(|| PLACES.iter().filter_map(|(name, text)| Some((*name, expression(text)?))).collect());
+
+/// What it is, and where it stands in bytes: in their order, none within another.
+fn find(text: &str) -> Vec<(&'static str, Range<usize>)> {
+    let bytes = text.as_bytes();
+    let mut found: Vec<_> = find_tokens(bytes).map(|token| (token.kind, token.at)).collect();
+    for (name, regex) in RULES.iter() {
+        let places = regex.captures_iter(bytes).filter_map(|place| Some((*name, place.get(1)?.range())));
+        let others: Vec<_> = places.filter(|(_, at)| !found.iter().any(|(_, b)| overlap(at, b))).collect();
+        found.extend(others);
+    }
+    found.retain(|(_, at)| !placeholder(&text[at.clone()]));
+    found.sort_by_key(|(_, at)| at.start);
+    found
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
 
 /// Finds credentials. They are high: a definition or a context file with one would hand it to the model.
 pub(super) fn scan(text: &str, place: &Place<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
-    for (name, regex) in RULES.iter() {
-        let found = regex.captures_iter(text.as_bytes()).filter_map(|found| group(&found, 1));
-        for (at, _) in found.filter(|(_, secret)| !placeholder(secret)) {
-            hits.push(Hit {
-                scanner: Scanner::Secret,
-                rule: name,
-                severity: Severity::High,
-                line: place.line(at),
-                message: "what looks like a credential".to_owned(),
-                excerpt: place.excerpt(at),
-            });
-        }
-    }
-    hits
+    let hit = |(rule, at): (&'static str, Range<usize>)| Hit {
+        scanner: Scanner::Secret,
+        rule,
+        severity: Severity::High,
+        line: place.line(at.start),
+        message: "what looks like a credential".to_owned(),
+        excerpt: place.excerpt(at.start),
+    };
+    find(text).into_iter().map(hit).collect()
 }
 
 /// The text with credentials masked.
 pub(crate) fn mask(text: &str) -> Cow<'_, str> {
-    let mut out = Cow::Borrowed(text);
-    for (_, regex) in RULES.iter() {
-        if !regex.is_match(out.as_bytes()) {
-            continue;
-        }
-        let replaced = regex.replace_all(out.as_bytes(), |found: &Captures<'_>| {
-            let (whole, secret) = (found.get(0), found.get(1));
-            let (Some(whole), Some(secret)) = (whole, secret) else { return Vec::new() };
-            if placeholder(&String::from_utf8_lossy(secret.as_bytes())) {
-                return whole.as_bytes().to_vec();
-            }
-            let (before, after) = (secret.start() - whole.start(), secret.end() - whole.start());
-            [&whole.as_bytes()[..before], MASKED.as_bytes(), &whole.as_bytes()[after..]].concat()
-        });
-        // What is replaced begins and ends beside ASCII, so that no character is cut.
-        out = Cow::Owned(String::from_utf8_lossy(&replaced).into_owned());
+    let found = find(text);
+    if found.is_empty() {
+        return Cow::Borrowed(text);
     }
-    out
+    let mut out = String::with_capacity(text.len());
+    let mut shown = 0;
+    for (_, at) in found {
+        out.push_str(&text[shown..at.start]);
+        out.push_str(MASKED);
+        shown = at.end;
+    }
+    out.push_str(&text[shown..]);
+    Cow::Owned(out)
 }
 
 /// Whether a value stands for one that comes later: `xxxx…`, `${…}`, or what OpenShell's proxy replaces.
@@ -138,7 +128,7 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        assert_eq!(RULES.len(), SHAPES.len());
+        assert_eq!(RULES.len(), PLACES.len());
     }
 
     proptest! {

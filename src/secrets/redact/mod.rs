@@ -6,6 +6,7 @@
 mod forms;
 mod json;
 mod known;
+mod prefixes;
 mod search;
 mod shapes;
 mod stream;
@@ -21,6 +22,7 @@ use super::secret::{MASK, Secret};
 
 pub use forms::MIN_LEN;
 pub use search::Searcher;
+pub(crate) use shapes::find as find_tokens;
 pub use stream::Redactor;
 
 /// Up to so many bytes of needles the automaton is the fast, large one.

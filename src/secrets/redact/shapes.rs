@@ -1,124 +1,11 @@
-//! Tokens that this run does not know, by the shapes that their issuers gave them so that they can be recognised.
-//!
-//! Each shape begins with letters that ordinary text does not have, so nothing is asked of what stands before: a
-//! token directly after a colour code or a JSON escape is found. Hashes, UUIDs and the integrity strings of lock files
-//! have no such beginning.
+//! Finds tokens that this run does not know, in a text or in a stream, by the shapes of [`super::prefixes`].
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::MASK;
-
-/// What follows a prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Body {
-    /// At least so many characters of a class.
-    Least(Class, usize),
-    /// Exactly so many characters of a class, and then another character.
-    Exact(Class, usize),
-    /// At least so many characters, among them a digit, a small and a capital letter within that length.
-    Mixed(Class, usize),
-    /// The rest of a JSON web token (RFC 7519) whose header and claims are JSON objects.
-    Jwt,
-    /// The rest of the first line of a private key (RFC 7468), and the key.
-    Pem,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    /// Letters and digits.
-    Alnum,
-    /// And `-`, `_`.
-    Word,
-    /// And `.`.
-    Dotted,
-    /// Capital letters and `2` to `7` (base32).
-    Base32,
-    /// Small hexadecimal.
-    Hex,
-    /// Of a path: letters, digits, `/`.
-    Path,
-    /// Base64, white space, and the letters of escaped line breaks.
-    Key,
-}
-
-impl Class {
-    fn has(self, b: u8) -> bool {
-        match self {
-            Class::Alnum => b.is_ascii_alphanumeric(),
-            Class::Word => b.is_ascii_alphanumeric() || b == b'-' || b == b'_',
-            Class::Dotted => Class::Word.has(b) || b == b'.',
-            Class::Base32 => b.is_ascii_uppercase() || matches!(b, b'2'..=b'7'),
-            Class::Hex => matches!(b, b'0'..=b'9' | b'a'..=b'f'),
-            Class::Path => b.is_ascii_alphanumeric() || b == b'/',
-            Class::Key => b.is_ascii_alphanumeric() || b"+/=\\ \t\r\n".contains(&b),
-        }
-    }
-
-    /// The length of the run at the start of `bytes`.
-    fn run(self, bytes: &[u8]) -> usize {
-        bytes.iter().position(|b| !self.has(*b)).unwrap_or(bytes.len())
-    }
-}
-
-/// Prefix and body. No prefix is within another (a test sees to it), so the first one found is the only one there.
-/// Sources: GitHub's token formats (of 2021, and `ghs_<app>_<JWT>` of April 2026); GitLab's token overview; AWS's
-/// unique identifiers of IAM; the scanners' lists that the others are entered in.
-const SHAPES: &[(&str, Body)] = &[
-    ("ghp_", Body::Least(Class::Alnum, 36)),
-    ("gho_", Body::Least(Class::Alnum, 36)),
-    ("ghu_", Body::Least(Class::Dotted, 36)),
-    ("ghs_", Body::Least(Class::Dotted, 36)),
-    ("ghr_", Body::Least(Class::Alnum, 36)),
-    ("github_pat_", Body::Least(Class::Word, 36)),
-    ("glpat-", Body::Least(Class::Dotted, 20)),
-    ("gldt-", Body::Least(Class::Dotted, 20)),
-    ("glrt-", Body::Least(Class::Dotted, 20)),
-    ("glrtr-", Body::Least(Class::Dotted, 20)),
-    ("glcbt-", Body::Least(Class::Dotted, 20)),
-    ("glptt-", Body::Least(Class::Dotted, 20)),
-    ("glft-", Body::Least(Class::Dotted, 20)),
-    ("glimt-", Body::Least(Class::Dotted, 20)),
-    ("glagent-", Body::Least(Class::Dotted, 20)),
-    ("glsoat-", Body::Least(Class::Dotted, 20)),
-    ("gloas-", Body::Least(Class::Dotted, 20)),
-    ("glffct-", Body::Least(Class::Dotted, 20)),
-    ("glwt-", Body::Least(Class::Dotted, 20)),
-    ("AKIA", Body::Exact(Class::Base32, 16)),
-    ("ASIA", Body::Exact(Class::Base32, 16)),
-    ("sk-ant-", Body::Least(Class::Word, 20)),
-    ("sk-proj-", Body::Mixed(Class::Word, 40)),
-    ("sk-svcacct-", Body::Mixed(Class::Word, 40)),
-    ("sk-admin-", Body::Mixed(Class::Word, 40)),
-    // OpenAI's infix ("OpenAI" in base64): the beginning of its keys of before 2024 is too short to be told.
-    ("T3BlbkFJ", Body::Least(Class::Alnum, 20)),
-    ("xai-", Body::Mixed(Class::Alnum, 60)),
-    ("gsk_", Body::Mixed(Class::Alnum, 50)),
-    ("hf_", Body::Exact(Class::Alnum, 34)),
-    ("xoxb-", Body::Least(Class::Word, 20)),
-    ("xoxp-", Body::Least(Class::Word, 20)),
-    ("xoxa-", Body::Least(Class::Word, 20)),
-    ("xoxr-", Body::Least(Class::Word, 20)),
-    ("xoxs-", Body::Least(Class::Word, 20)),
-    ("xoxe-", Body::Least(Class::Word, 20)),
-    ("xapp-", Body::Least(Class::Word, 20)),
-    ("hooks.slack.com/services/", Body::Least(Class::Path, 30)),
-    ("npm_", Body::Exact(Class::Alnum, 36)),
-    ("pypi-AgEIcHlwaS5vcmc", Body::Least(Class::Word, 50)),
-    ("pypi-AgENdGVzdC5weXBpLm9yZw", Body::Least(Class::Word, 50)),
-    ("rubygems_", Body::Exact(Class::Hex, 48)),
-    ("dckr_pat_", Body::Least(Class::Word, 27)),
-    ("AIza", Body::Exact(Class::Word, 35)),
-    ("GOCSPX-", Body::Least(Class::Word, 28)),
-    ("ya29.", Body::Least(Class::Word, 40)),
-    ("sk_live_", Body::Least(Class::Alnum, 16)),
-    ("rk_live_", Body::Least(Class::Alnum, 16)),
-    ("dop_v1_", Body::Exact(Class::Hex, 64)),
-    ("shpat_", Body::Exact(Class::Hex, 32)),
-    ("eyJ", Body::Jwt),
-    ("-----BEGIN ", Body::Pem),
-];
+use super::prefixes::{Body, Class, SHAPES};
 
 /// The longest header and the longest claims of a web token, in bytes; that much is held back at most.
 const JWT_PART: usize = 8 * 1024;
@@ -132,9 +19,14 @@ const PEM_LEAST: usize = 24;
 static PREFIXES: LazyLock<AhoCorasick> = LazyLock::new(|| {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
-        .build(SHAPES.iter().map(|(prefix, _)| prefix))
+        .build(SHAPES.iter().map(|(_, prefix, _)| prefix))
         .expect("a few short prefixes")
 });
+
+/// How much of a class may follow so many bytes of a token.
+fn longest(class: Class, hidden: usize) -> usize {
+    if class == Class::Key { PEM_LONGEST - hidden } else { usize::MAX }
+}
 
 /// What a place that begins with a prefix turns out to be.
 enum Judgement {
@@ -146,17 +38,39 @@ enum Judgement {
     Token { shown: usize, hidden: usize, then: Option<Class> },
 }
 
+/// A token in a text that is there as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    /// What it is, such as `github-token`.
+    pub kind: &'static str,
+    /// Where what is secret of it stands, in bytes.
+    pub at: std::ops::Range<usize>,
+}
+
+/// The tokens in `bytes`, in their order.
+pub(crate) fn find(bytes: &[u8]) -> impl Iterator<Item = Token> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(found) = PREFIXES.find(&bytes[at..]) {
+            let start = at + found.start();
+            let shape = found.pattern().as_usize();
+            let Judgement::Token { shown, hidden, then } = judge(shape, &bytes[start..], true) else {
+                at = start + 1;
+                continue;
+            };
+            let (from, known) = (start + shown, start + shown + hidden);
+            let rest = &bytes[known..];
+            let run = then.map_or(0, |class| class.run(&rest[..rest.len().min(longest(class, hidden))]));
+            at = known + run;
+            return Some(Token { kind: SHAPES[shape].0, at: from..at });
+        }
+        None
+    })
+}
+
 /// Whether `bytes` hold a token.
 pub(super) fn is_in(bytes: &[u8]) -> bool {
-    let mut at = 0;
-    while let Some(found) = PREFIXES.find(&bytes[at..]) {
-        let start = at + found.start();
-        if matches!(judge(found.pattern().as_usize(), &bytes[start..], true), Judgement::Token { .. }) {
-            return true;
-        }
-        at = start + 1;
-    }
-    false
+    find(bytes).next().is_some()
 }
 
 /// Where a token begins that `bytes` do not hold whole; their length when there is none.
@@ -167,7 +81,7 @@ pub(super) fn undecided(bytes: &[u8]) -> usize {
 }
 
 fn judge(shape: usize, bytes: &[u8], end: bool) -> Judgement {
-    let (prefix, body) = SHAPES[shape];
+    let (_, prefix, body) = SHAPES[shape];
     let rest = &bytes[prefix.len()..];
     let open = if end { Judgement::No } else { Judgement::Open };
     let (class, least) = match body {
@@ -244,6 +158,7 @@ fn pem(rest: &[u8], end: bool) -> Judgement {
         return if same == fence.len() { open() } else { Judgement::No };
     }
     let body = label + FENCE.len();
+    let body = body + headers(&rest[body..]);
     let mut at = body;
     let mut letters = 0;
     while letters < PEM_LEAST {
@@ -256,6 +171,39 @@ fn pem(rest: &[u8], end: bool) -> Judgement {
     }
     let prefix = "-----BEGIN ".len();
     Judgement::Token { shown: prefix + body, hidden: at - body, then: Some(Class::Key) }
+}
+
+/// The length of the lines `Name: value` at the start of a key (RFC 1421; OpenPGP's armour has them too).
+fn headers(rest: &[u8]) -> usize {
+    const NAME: usize = 40;
+    let mut at = 0;
+    loop {
+        let line = at + line_breaks(&rest[at..]);
+        let name = &rest[line..rest.len().min(line + NAME)];
+        let length =
+            name.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'-')).unwrap_or(name.len());
+        match name.get(length) {
+            Some(b':') if length > 0 => {
+                let value = &rest[line..];
+                at = line + value.iter().position(|b| b"\\\n".contains(b)).unwrap_or(value.len());
+            }
+            // A name that has not ended: base64 has no dash.
+            None if name.len() < NAME && name.contains(&b'-') => return rest.len(),
+            _ => return at,
+        }
+    }
+}
+
+/// The length of the white space at the start of `bytes`, line breaks as they are or escaped.
+fn line_breaks(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match bytes[at..] {
+            [b' ' | b'\t' | b'\r' | b'\n', ..] => at += 1,
+            [b'\\', b'n' | b'r', ..] => at += 2,
+            _ => return at,
+        }
+    }
 }
 
 /// Replaces tokens in a stream. What comes out does not depend on how the stream was cut.
@@ -306,9 +254,7 @@ impl Shapes {
                     out.extend_from_slice(MASK.as_bytes());
                     self.replaced += 1;
                     at = start + shown + hidden;
-                    self.inside = then.map(|class| {
-                        (class, if class == Class::Key { PEM_LONGEST - hidden } else { usize::MAX })
-                    });
+                    self.inside = then.map(|class| (class, longest(class, hidden)));
                     at += self.swallow(&bytes[at..]);
                     from = at;
                 }
@@ -336,12 +282,12 @@ impl Shapes {
 
 /// The length of the end of `bytes` that may be the beginning of a prefix.
 fn beginning(bytes: &[u8]) -> usize {
-    let longest = bytes.len().min(SHAPES.iter().map(|(p, _)| p.len()).max().unwrap_or(0));
+    let longest = bytes.len().min(SHAPES.iter().map(|(_, p, _)| p.len()).max().unwrap_or(0));
     (1..=longest)
         .rev()
         .find(|n| {
             let tail = &bytes[bytes.len() - n..];
-            SHAPES.iter().any(|(p, _)| p.len() > *n && p.as_bytes().starts_with(tail))
+            SHAPES.iter().any(|(_, p, _)| p.len() > *n && p.as_bytes().starts_with(tail))
         })
         .unwrap_or(0)
 }
@@ -390,6 +336,10 @@ mod tests {
             format!("AIza{}", word(35)),
             format!("ya29.{}", word(100)),
             jwt,
+            format!("sk_test_{}", alnum(24)),
+            format!("SG.{}.{}", word(22), word(43)),
+            format!("hvs.{}", word(90)),
+            format!("AGE-SECRET-KEY-1{}", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE"),
         ]
     }
 
@@ -418,6 +368,15 @@ mod tests {
             let out = run(&[json.as_bytes()]);
             let back: Vec<String> = serde_json::from_str(&out).unwrap();
             assert_eq!(back, [expected]);
+        }
+        for headers in ["Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n", "Version: GnuPG v2\n\n"] {
+            let text =
+                format!("-----BEGIN RSA PRIVATE KEY-----\n{headers}{body}-----END RSA PRIVATE KEY-----");
+            let out = run(&[text.as_bytes()]);
+            assert!(out.ends_with("***-----END RSA PRIVATE KEY-----") && !out.contains("MIIE"), "{out}");
+            let json = serde_json::to_string(&[&text]).unwrap();
+            let out = run(&[json.as_bytes()]);
+            assert!(!out.contains("MIIE") && serde_json::from_str::<Vec<String>>(&out).is_ok(), "{out}");
         }
         for harmless in [
             "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END CERTIFICATE-----",
@@ -453,8 +412,8 @@ mod tests {
 
     #[test]
     fn no_prefix_is_within_another() {
-        for (a, _) in SHAPES {
-            for (b, _) in SHAPES.iter().filter(|(b, _)| a != b) {
+        for (_, a, _) in SHAPES {
+            for (_, b, _) in SHAPES.iter().filter(|(_, b, _)| a != b) {
                 assert!(!a.contains(b), "{b} is within {a}");
             }
         }
@@ -470,10 +429,11 @@ mod tests {
     proptest! {
         #[test]
         fn cuts_do_not_matter(
-            picks in prop::collection::vec((0..24_usize, "[ -~\n]{0,12}"), 0..5),
+            picks in prop::collection::vec((0..30_usize, "[ -~\n]{0,12}"), 0..5),
             cuts in prop::collection::vec(1..60_usize, 1..40),
         ) {
-            let tokens = tokens();
+            let mut tokens = tokens();
+            tokens.push("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n-----END".into());
             let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCMIIEvQIBADAN\n-----END".to_owned();
             let parts = picks.iter().flat_map(|(n, noise)| [noise.as_str(), tokens.get(*n).unwrap_or(&pem)]);
             let text: String = parts.collect();
