@@ -17,8 +17,8 @@ use crate::agent::{Exit, Metrics};
 use crate::error::{Code, Error, Result};
 use crate::plan::layout::{Layout, SUPERVISOR};
 use crate::process::scale;
-use crate::remote::{self, Ended, Hurry, Launch, Session};
-use crate::report::duration;
+use crate::remote::{self, Ended, Heard, Hurry, Launch, MOST, Session};
+use crate::report::{bytes, duration};
 use crate::secrets::Registry;
 use crate::telemetry;
 
@@ -29,6 +29,8 @@ const RESULT_GRACE: Duration = Duration::from_secs(30);
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// The same after a cancel, where everything has to fit into seven seconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
+/// How long the rest of the stream is read after a cancel. It belongs to the seconds that are left for everything.
+const CANCEL_REST: Duration = Duration::from_millis(500);
 /// After how long a silence there is a notice.
 const SILENCE: Duration = Duration::from_mins(5);
 /// A secret whose parts come further apart than this may be shown in parts.
@@ -121,7 +123,7 @@ async fn follow(
     bells: &Bells,
 ) -> (Result<Ended>, EndedBy) {
     let notices = notices(session, launch);
-    let mut sink = |chunk: &[u8]| watch.borrow_mut().push(chunk);
+    let mut sink = |heard: Heard<'_>| watch.borrow_mut().hear(heard);
     let overdue = async {
         loop {
             bells.concluded.notified().await;
@@ -154,11 +156,30 @@ async fn follow(
         never = settling(watch) => match never {},
     };
     let rest = async {
-        remote::stop(session, launch, grace).await?;
-        let from = watch.borrow().bytes();
-        remote::follow_rest(session, launch, from, &mut sink).await
+        let exit = end(cx, session, launch, grace).await?.unwrap_or(remote::Exit::Unknown);
+        let from = watch.borrow().offset();
+        let late = async {
+            cx.signals.wait(1).await;
+            sleep(CANCEL_REST).await;
+        };
+        tokio::select! {
+            ended = remote::follow_rest(session, launch, from, &mut sink) => ended,
+            // What is missing is not waited for by somebody who cancelled.
+            () = late => Ok(Ended { exit, reattached: 0, tampered: false, bytes: from }),
+        }
     };
     (cx.signals.guard_urgent(rest).await, ended_by)
+}
+
+/// Ends the agent. A signal meanwhile shortens its grace.
+async fn end(cx: &Cx, session: &Session, launch: &Launch, grace: Duration) -> Result<Option<remote::Exit>> {
+    if cx.signals.first().is_none() {
+        tokio::select! {
+            stopped = remote::stop(session, launch, grace) => return stopped,
+            _ = cx.signals.wait(1) => {}
+        }
+    }
+    remote::stop(session, launch, grace.min(CANCEL_GRACE)).await
 }
 
 /// What the span of an iteration says.
@@ -298,10 +319,11 @@ impl Ran {
         watched.evidence.exit = match ended.exit {
             remote::Exit::Code(code) => Exit::Status(code),
             remote::Exit::Signal(signal) => Exit::Signal(signal),
-            remote::Exit::Deadline | remote::Exit::Unknown => Exit::Unknown,
+            remote::Exit::Deadline | remote::Exit::Flood | remote::Exit::Unknown => Exit::Unknown,
         };
         let ended_by = match (ended.exit, ended_by) {
             (remote::Exit::Deadline, _) => EndedBy::Deadline,
+            (remote::Exit::Flood, _) => EndedBy::Flood,
             (remote::Exit::Unknown, EndedBy::Itself) => EndedBy::Unknown,
             (_, by) => by,
         };
@@ -316,6 +338,9 @@ impl Ran {
         }
         if self.ended_by == EndedBy::ApiServer {
             failures.extend(cx.servers.get().and_then(Servers::dead));
+        }
+        if self.ended_by == EndedBy::Flood {
+            failures.push(flood());
         }
         // Also of an agent that ended by itself before it could be ended.
         failures.extend(self.watched.over.as_ref().map(over_budget));
@@ -355,6 +380,16 @@ impl Ran {
         }
         failures
     }
+}
+
+/// The error of an agent that wrote without end.
+fn flood() -> Error {
+    let most = bytes(scale::size(MOST));
+    let what = format!("the agent wrote more than {most} to its standard output and standard error");
+    Error::new(Code::AgentBudget, what).help(
+        "does a program that it starts write without end? let it write to a file in the sandbox; what the agent had done \
+         is in the run directory",
+    )
 }
 
 /// The error of a budget that is used up.
