@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::time::{Instant, interval, interval_at, sleep};
 
 use super::bootstrap::Bootstrapped;
 use super::context::Cx;
@@ -13,12 +13,13 @@ use super::outcome::EndedBy;
 use super::prepare::Prepared;
 use super::servers::Servers;
 use super::watch::{Bells, Watch, Watched};
+use crate::agent::render::ShowAgent;
 use crate::agent::{Exit, Metrics};
 use crate::error::{Code, Error, Result};
 use crate::plan::layout::{Layout, SUPERVISOR};
 use crate::process::scale;
 use crate::remote::{self, Ended, Heard, Hurry, Launch, MOST, Session};
-use crate::report::{bytes, duration};
+use crate::report::{Live, bytes, duration};
 use crate::secrets::Registry;
 use crate::telemetry;
 
@@ -37,6 +38,8 @@ const SILENCE: Duration = Duration::from_mins(5);
 const SETTLED: Duration = Duration::from_millis(500);
 /// How long the notice of a budget may be under way.
 const NOTICE_LIMIT: Duration = Duration::from_secs(20);
+/// How often the line at the bottom of a terminal is drawn.
+const REFRESH: Duration = Duration::from_millis(500);
 /// How often a running agent is spoken of.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -79,7 +82,8 @@ pub(super) async fn run_agent(
             marker: cx.id.id.to_string(),
             traceparent: Some(cx.trace.traceparent()),
         };
-        let (ended, ended_by) = follow(cx, session, &launch, plan.deadlines.idle, &watch, &bells).await;
+        let (ended, ended_by) =
+            follow(cx, session, &launch, plan.deadlines.idle, &watch, &bells, prepared.show_agent).await;
         let mut watched = watch.into_inner().finish()?;
         // Not every stream says them.
         let metrics = &mut watched.metrics;
@@ -121,6 +125,7 @@ async fn follow(
     idle: Option<Duration>,
     watch: &RefCell<Watch<'_>>,
     bells: &Bells,
+    show: ShowAgent,
 ) -> (Result<Ended>, EndedBy) {
     let notices = notices(session, launch);
     let mut sink = |heard: Heard<'_>| watch.borrow_mut().hear(heard);
@@ -142,6 +147,7 @@ async fn follow(
         Some(_) => (EndedBy::Cancel, CANCEL_GRACE),
         None => (EndedBy::Deadline, scale::pause(STOP_GRACE)),
     };
+    let live = if show == ShowAgent::Full { cx.ui.live() } else { None };
     let (ended_by, grace) = tokio::select! {
         ended = remote::run_agent(session, launch, &hurry, &mut sink) => {
             return (ended, if hurry.used() { asked().0 } else { EndedBy::Itself });
@@ -151,10 +157,12 @@ async fn follow(
         () = bells.over.notified() => (EndedBy::Budget, scale::pause(STOP_GRACE)),
         () = server_died(cx) => (EndedBy::ApiServer, scale::pause(STOP_GRACE)),
         () = overdue => (EndedBy::AfterResult, scale::pause(STOP_GRACE)),
-        never = heartbeat(cx, launch.deadline, watch) => match never {},
+        never = heartbeat(cx, launch.deadline, watch, live.is_some()) => match never {},
+        never = status_line(live.as_ref(), watch) => match never {},
         never = give_notice(cx, notices, watch, bells) => match never {},
         never = settling(watch) => match never {},
     };
+    drop(live);
     let rest = async {
         let exit = end(cx, session, launch, grace).await?.unwrap_or(remote::Exit::Unknown);
         let from = watch.borrow().offset();
@@ -284,8 +292,26 @@ async fn settling(watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
     }
 }
 
-/// Speaks up by timer, so that a log never looks dead; louder, once, when nothing is heard of the agent.
-async fn heartbeat(cx: &Cx, limit: Duration, watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
+/// Keeps the line at the bottom of a terminal up to date.
+async fn status_line(live: Option<&Live>, watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
+    let Some(live) = live else { return std::future::pending().await };
+    let mut ticks = interval(REFRESH);
+    let begun = Instant::now();
+    loop {
+        ticks.tick().await;
+        let took = Duration::from_secs(begun.elapsed().as_secs());
+        live.show(&format!("  agent: {}{}", duration(took), figures(watch.borrow().metrics())));
+    }
+}
+
+/// Speaks up by timer, so that a log never looks dead; louder, once, when nothing is heard of the agent. Whoever sees a
+/// live line needs no more than the latter.
+async fn heartbeat(
+    cx: &Cx,
+    limit: Duration,
+    watch: &RefCell<Watch<'_>>,
+    live: bool,
+) -> std::convert::Infallible {
     let start = Instant::now();
     let mut noticed = false;
     let mut ticks = interval_at(start + HEARTBEAT, HEARTBEAT);
@@ -301,6 +327,9 @@ async fn heartbeat(cx: &Cx, limit: Duration, watch: &RefCell<Watch<'_>>) -> std:
             ));
         }
         noticed = quiet >= SILENCE;
+        if live {
+            continue;
+        }
         cx.ui.info(
             "agent",
             &format!(
