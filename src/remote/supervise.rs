@@ -32,6 +32,8 @@ pub const MOST: u64 = 1_000_000_000;
 /// How much of a stream is still read after its agent was ended, and for how long. It is the end of it.
 const REST: u64 = 16_000_000;
 const REST_LIMIT: Duration = Duration::from_secs(20);
+/// The same once that time was not enough: the result comes last.
+const LAST: u64 = 200_000;
 
 /// Statuses of the script; see its head.
 const TAMPERED: i32 = 65;
@@ -180,8 +182,20 @@ struct Follow<'a> {
     news: Instant,
     /// Whether the sandbox has answered at all.
     answered: bool,
-    /// How the agent ended, and until when its last bytes are waited for.
-    rest: Option<(Exit, Instant)>,
+    /// Set when the agent was ended and not everything is read.
+    rest: Option<Rest>,
+}
+
+/// The end of a stream whose agent was ended.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    exit: Exit,
+    /// The length of the stream.
+    total: u64,
+    /// How long it is waited for.
+    until: Instant,
+    /// Whether only the last bytes are.
+    last: bool,
 }
 
 impl<'a> Follow<'a> {
@@ -202,9 +216,13 @@ impl<'a> Follow<'a> {
             let once = self.once(session);
             let (status, words) = match rest {
                 None => once.await?,
-                Some((exit, until)) => match timeout_at(until, once).await {
+                Some(rest) => match timeout_at(rest.until, once).await {
                     Ok(done) => done?,
-                    Err(_) => return Ok(self.ended(exit, false)),
+                    Err(_) if rest.last => return Ok(self.ended(rest.exit, false)),
+                    Err(_) => {
+                        self.rest_of(rest.exit, rest.total, true);
+                        continue;
+                    }
                 },
             };
             if self.bytes > before {
@@ -220,8 +238,7 @@ impl<'a> Follow<'a> {
                 Some(LIFE_OVER) => {}
                 Some(BEHIND) => {
                     let (exit, total) = parse_report(&words).unwrap_or((Exit::Unknown, self.bytes));
-                    self.pass_to(total.saturating_sub(scale::size(REST)));
-                    self.rest.get_or_insert((exit, Instant::now() + REST_LIMIT));
+                    self.rest_of(exit, total, false);
                 }
                 // The connection, or the follower saw the connection end, or somebody killed the follower.
                 Some(NOBODY_READS | KILLED..) | None => {
@@ -244,8 +261,11 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Goes on at a later byte.
-    fn pass_to(&mut self, offset: u64) {
+    /// Goes on shortly before the end.
+    fn rest_of(&mut self, exit: Exit, total: u64, last: bool) {
+        let until = Instant::now() + scale::limit(REST_LIMIT);
+        self.rest = Some(Rest { exit, total, until, last });
+        let offset = total.saturating_sub(scale::size(if last { LAST } else { REST }));
         let gap = offset.saturating_sub(self.bytes);
         if gap > 0 {
             self.bytes = offset;

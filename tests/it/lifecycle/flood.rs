@@ -22,7 +22,8 @@ fn assert_end_is_read(run: &Run) {
     assert!(iteration["stream"]["left_out"].as_u64().unwrap() > 0, "{iteration}");
     let stream = run.file("iteration-1/stream.jsonl");
     assert!(stream.starts_with(INIT) && stream.ends_with(&format!("{END}\n")));
-    assert_eq!(stream.lines().filter(|l| l.contains("fullsend.truncated")).count(), 1);
+    let records = stream.lines().filter(|l| l.contains("fullsend.truncated")).count();
+    assert!((1..=2).contains(&records), "{records}");
     for line in stream.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
     }
@@ -63,10 +64,10 @@ fn an_agent_that_writes_without_end_is_ended_and_the_files_are_bounded() {
 #[test]
 fn what_an_agent_wrote_before_its_deadline_does_not_outlast_it() {
     let mut world = scaled();
-    // 1.6 MB are read after the end, and 100 MB are allowed.
-    world.env("FULLSEND_TEST_SIZE_SCALE", "0.1");
+    // 320 KB are read after the end, and 20 MB are allowed.
+    world.env("FULLSEND_TEST_SIZE_SCALE", "0.02");
     world.agent(&format!(
-        "echo '{INIT}'; fin() {{ yes '{LINE}' | head -n 600000; echo '{END}'; exit 0; }}; trap fin TERM; sleep 600 & wait $!"
+        "echo '{INIT}'; fin() {{ yes '{LINE}' | head -n 150000; echo '{END}'; exit 0; }}; trap fin TERM; sleep 600 & wait $!"
     ));
     let run =
         run_of(&world, Live::start(&world, "a", &["--timeout", "5s"]).wait(HANG)).failure("FS-TIMEOUT", 124);
@@ -75,7 +76,7 @@ fn what_an_agent_wrote_before_its_deadline_does_not_outlast_it() {
     assert_nothing_left(&world);
 }
 
-/// Cancels an agent that has written 250 MB, after so many milliseconds.
+/// Cancels an agent that has written 250 MB, after so many milliseconds. At the deadline either may be first.
 fn cancelled(timeout: &str, pause: u64) -> Run {
     let world = scaled();
     world.agent(&format!(
@@ -90,6 +91,7 @@ fn cancelled(timeout: &str, pause: u64) -> Run {
     // The promise is seven seconds.
     assert!(begun.elapsed() < Duration::from_secs(35), "{:?}", begun.elapsed());
     let run = run_of(&world, done);
+    assert!([124, 143].contains(&run.done.code), "{:?}", run.done);
     assert!(!run.done.stderr.contains("failed to create"), "{}", run.done.stderr);
     assert_eq!(run.file("iteration-1/output/o"), "kept\n");
     assert_nothing_left(&world);
@@ -103,6 +105,5 @@ fn a_cancel_in_a_flood_is_prompt_and_keeps_the_results() {
 
 #[test]
 fn a_cancel_while_the_rest_of_a_flood_is_read_is_prompt_too() {
-    let run = cancelled("5s", 5300);
-    assert!([124, 143].contains(&run.done.code), "{:?}", run.done);
+    cancelled("5s", 5300);
 }
