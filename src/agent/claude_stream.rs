@@ -6,9 +6,11 @@
 
 use memchr::memmem;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
-use super::blocks::{ApiEvent, Block, Blocks, MessageLine, Object, Scalar, StreamLine};
+use super::blocks::{
+    ApiEvent, Block, Blocks, Input, List, MessageLine, Object, RawUsage, Scalar, StreamLine,
+};
 use super::event::{Event, ResultEvent, Usage};
 use super::recent::Recent;
 use super::repair::repair;
@@ -27,24 +29,98 @@ pub(super) struct Malformed;
 /// The type of a line, wherever it stands in the object (the result line has it in the middle).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Head {
-    #[serde(rename = "type")]
-    kind: Scalar,
+struct Head<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Scalar<'a>,
+}
+
+/// A line of type `system`: the fields of those that are read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SystemLine<'a> {
+    #[serde(borrow)]
+    subtype: Scalar<'a>,
+    #[serde(borrow)]
+    model: Scalar<'a>,
+    #[serde(borrow)]
+    claude_code_version: Scalar<'a>,
+    #[serde(borrow)]
+    session_id: Scalar<'a>,
+    #[serde(borrow)]
+    error_status: Scalar<'a>,
+    #[serde(borrow)]
+    error: Scalar<'a>,
+    #[serde(borrow)]
+    attempt: Scalar<'a>,
+    #[serde(borrow)]
+    max_retries: Scalar<'a>,
+    #[serde(borrow)]
+    retry_delay_ms: Scalar<'a>,
+    #[serde(borrow)]
+    tool_use_id: Scalar<'a>,
+    #[serde(borrow)]
+    tool_name: Scalar<'a>,
+}
+
+/// A line of type `result`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ResultLine<'a> {
+    #[serde(borrow)]
+    subtype: Scalar<'a>,
+    #[serde(borrow)]
+    is_error: Scalar<'a>,
+    #[serde(borrow)]
+    num_turns: Scalar<'a>,
+    #[serde(borrow)]
+    total_cost_usd: Scalar<'a>,
+    #[serde(borrow)]
+    usage: Object<RawUsage<'a>>,
+    #[serde(borrow)]
+    result: Scalar<'a>,
+    #[serde(borrow)]
+    errors: List<Scalar<'a>>,
+    #[serde(borrow)]
+    terminal_reason: Scalar<'a>,
+    #[serde(borrow)]
+    permission_denials: List<Object<Denial<'a>>>,
+    #[serde(borrow)]
+    session_id: Scalar<'a>,
+}
+
+/// A tool use that was refused.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Denial<'a> {
+    #[serde(borrow)]
+    tool_use_id: Scalar<'a>,
+    #[serde(borrow)]
+    tool_name: Scalar<'a>,
 }
 
 /// The type of a line, when it is a JSON object that has one.
 pub(super) fn line_type(line: &[u8]) -> Option<String> {
-    let Object(head) = parse::<Object<Head>>(line).ok()?;
+    let mut fixed = None;
+    let Object(head) = parse::<Object<Head<'_>>>(line, &mut fixed).ok()?;
     head?.kind.into_text()
 }
 
 /// A content block that is being streamed.
 #[derive(Debug)]
 struct Open {
-    kind: Scalar,
+    kind: Kind,
     id: String,
     name: String,
     input: String,
+}
+
+/// What a content block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    Tool,
+    Other,
 }
 
 /// The decoder of one stream.
@@ -60,12 +136,14 @@ pub(super) struct ClaudeStream {
     /// The message that is being streamed.
     current: Option<String>,
     open: Option<Open>,
+    /// Whether texts, summaries and ids are wanted.
+    texts: bool,
 }
 
 type Sink<'a> = &'a mut dyn FnMut(Event);
 
 impl ClaudeStream {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(texts: bool) -> Self {
         Self {
             init: false,
             usage: Recent::new(),
@@ -74,37 +152,40 @@ impl ClaudeStream {
             denied: Recent::new(),
             current: None,
             open: None,
+            texts,
         }
     }
 
     /// Decodes one line.
     pub(super) fn line(&mut self, line: &[u8], sink: Sink<'_>) -> Result<(), Malformed> {
-        // Most bytes of a stream are in these; their type stands first and saves a pass.
-        for (prefix, kind) in [
-            (&br#"{"type":"user""#[..], "user"),
-            (br#"{"type":"assistant""#, "assistant"),
-            (br#"{"type":"stream_event""#, "stream_event"),
-        ] {
-            if line.starts_with(prefix) {
-                return self.typed(kind, line, sink);
-            }
+        // Nearly always the type stands first, which saves a pass.
+        if let Some(kind) = first_type(line) {
+            return self.typed(kind, line, sink);
         }
-        let head = parse::<Object<Head>>(line)?;
+        let mut fixed = None;
+        let head = parse::<Object<Head<'_>>>(line, &mut fixed)?;
         let kind = head.0.map(|h| h.kind).unwrap_or_default();
         self.typed(kind.text().unwrap_or_default(), line, sink)
     }
 
     fn typed(&mut self, kind: &str, line: &[u8], sink: Sink<'_>) -> Result<(), Malformed> {
+        let fixed = &mut None;
         match kind {
             // The output of tools is the bulk of a stream; only lines with a tool's answer are read.
-            "user" if memmem::find(line, b"tool_result").is_some() => tool_results(parse(line)?, sink),
-            "assistant" => self.assistant(parse(line)?, sink),
-            "stream_event" => self.stream_event(parse(line)?, sink),
-            "system" => self.system(&parse(line)?, sink),
-            "result" => self.result(&parse(line)?, sink),
-            _ => {}
+            "user" if memmem::find(line, b"tool_result").is_none() => {}
+            "user" => self.tool_results(parse(line, fixed)?, sink),
+            "assistant" => self.assistant(parse(line, fixed)?, sink),
+            "stream_event" => self.stream_event(parse(line, fixed)?, sink),
+            "system" => self.system(parse(line, fixed)?, sink),
+            "result" => self.result(parse(line, fixed)?, sink),
+            _ => drop(parse::<IgnoredAny>(line, fixed)?),
         }
         Ok(())
+    }
+
+    /// A text for those who want it.
+    fn said(&self, text: Scalar<'_>) -> String {
+        if self.texts { text.into_text().unwrap_or_default() } else { String::new() }
     }
 
     fn init(
@@ -119,7 +200,7 @@ impl ClaudeStream {
         }
     }
 
-    fn assistant(&mut self, line: MessageLine, sink: Sink<'_>) {
+    fn assistant(&mut self, line: MessageLine<'_>, sink: Sink<'_>) {
         let message = line.message.0.unwrap_or_default();
         let blocks = if message.content.0.is_empty() { line.content } else { message.content };
         if line.is_api_error_message.is_true() {
@@ -129,21 +210,19 @@ impl ClaudeStream {
         }
         let main = line.parent_tool_use_id.text().is_none();
         let usage = message.usage.0.map(Usage::from).unwrap_or_default();
-        self.message(message.id.text(), message.model, usage, main, sink);
+        self.message(message.id.text(), &message.model, usage, main, sink);
         let streamed = message.id.text().is_some_and(|id| self.streamed.contains(id));
         for block in blocks.0 {
             match block.kind.text() {
                 Some("text") if !streamed => {
-                    let text = block.text.into_text().unwrap_or_default();
-                    sink(Event::Text { text, end: true });
+                    sink(Event::Text { text: self.said(block.text), end: true });
                 }
                 Some("thinking") if !streamed => {
-                    let text = block.thinking.into_text().unwrap_or_default();
-                    sink(Event::Thinking { text, end: true });
+                    sink(Event::Thinking { text: self.said(block.thinking), end: true });
                 }
                 _ if block.is_tool_use() => {
-                    let text = |s: &Scalar| s.text().unwrap_or_default().to_owned();
-                    self.tool_use(text(&block.name), text(&block.id), &block.input, sink);
+                    let (name, id) = (block.name.text(), block.id.text());
+                    self.tool_use(name.unwrap_or_default(), id.unwrap_or_default(), &block.input, sink);
                 }
                 _ => {}
             }
@@ -151,9 +230,11 @@ impl ClaudeStream {
     }
 
     /// Counts a message: a turn when it is new, tokens as far as they are new.
-    fn message(&mut self, id: Option<&str>, model: Scalar, usage: Usage, main: bool, sink: Sink<'_>) {
-        if let Some(model) = model.into_text().filter(|m| m != SYNTHETIC) {
-            self.init(Some(model), None, None, sink);
+    fn message(&mut self, id: Option<&str>, model: &Scalar<'_>, usage: Usage, main: bool, sink: Sink<'_>) {
+        if !self.init
+            && let Some(model) = model.text().filter(|m| *m != SYNTHETIC)
+        {
+            self.init(Some(model.to_owned()), None, None, sink);
         }
         let (new, more) = match id {
             Some(id) => {
@@ -172,13 +253,18 @@ impl ClaudeStream {
         }
     }
 
-    fn tool_use(&mut self, name: String, id: String, input: &Value, sink: Sink<'_>) {
-        if id.is_empty() || self.tools.is_new(&id) {
-            sink(Event::ToolUse { summary: summary(&name, input), name, id });
+    fn tool_use(&mut self, name: &str, id: &str, input: &Object<Input<'_>>, sink: Sink<'_>) {
+        if !id.is_empty() && !self.tools.is_new(id) {
+            return;
         }
+        sink(if self.texts {
+            Event::ToolUse { summary: summary(name, input), name: name.into(), id: id.into() }
+        } else {
+            Event::ToolUse { summary: String::new(), name: String::new(), id: String::new() }
+        });
     }
 
-    fn stream_event(&mut self, line: StreamLine, sink: Sink<'_>) {
+    fn stream_event(&mut self, line: StreamLine<'_>, sink: Sink<'_>) {
         // Sub-agents run side by side, so that their pieces mix; their whole messages say the same.
         if line.parent_tool_use_id.text().is_some() {
             return;
@@ -188,7 +274,7 @@ impl ClaudeStream {
             Some("message_start") => {
                 let message = event.message.0.unwrap_or_default();
                 let usage = message.usage.0.map(Usage::from).unwrap_or_default();
-                self.message(message.id.text(), message.model, usage, true, sink);
+                self.message(message.id.text(), &message.model, usage, true, sink);
                 self.open = None;
                 self.current = message.id.into_text();
                 if let Some(id) = &self.current {
@@ -197,7 +283,7 @@ impl ClaudeStream {
             }
             Some("message_delta") => {
                 if let (Some(id), Some(usage)) = (self.current.take(), event.usage.0) {
-                    self.message(Some(&id), Scalar::None, usage.into(), true, sink);
+                    self.message(Some(&id), &Scalar::None, usage.into(), true, sink);
                     self.current = Some(id);
                 }
             }
@@ -215,113 +301,132 @@ impl ClaudeStream {
         }
     }
 
-    fn delta(&mut self, event: ApiEvent, sink: Sink<'_>) {
+    fn delta(&mut self, event: ApiEvent<'_>, sink: Sink<'_>) {
         let delta = event.delta.0.unwrap_or_default();
-        if let Scalar::Text(text) = delta.text {
-            sink(Event::Text { text, end: false });
-        } else if let Scalar::Text(text) = delta.thinking {
-            sink(Event::Thinking { text, end: false });
-        } else if let (Scalar::Text(piece), Some(open)) = (delta.partial_json, &mut self.open)
+        if matches!(delta.text, Scalar::Text(_)) {
+            sink(Event::Text { text: self.said(delta.text), end: false });
+        } else if matches!(delta.thinking, Scalar::Text(_)) {
+            sink(Event::Thinking { text: self.said(delta.thinking), end: false });
+        } else if let (Some(piece), Some(open), true) =
+            (delta.partial_json.text(), &mut self.open, self.texts)
             && open.input.len() + piece.len() <= INPUT_LIMIT
         {
-            open.input.push_str(&piece);
+            open.input.push_str(piece);
         }
     }
 
     fn block_stop(&mut self, sink: Sink<'_>) {
         let Some(open) = self.open.take() else { return };
-        match open.kind.text() {
-            Some("text") => sink(Event::Text { text: String::new(), end: true }),
-            Some("thinking") => sink(Event::Thinking { text: String::new(), end: true }),
-            Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+        match open.kind {
+            Kind::Text => sink(Event::Text { text: String::new(), end: true }),
+            Kind::Thinking => sink(Event::Thinking { text: String::new(), end: true }),
+            Kind::Tool => {
                 let input = serde_json::from_str(&open.input).unwrap_or_default();
-                self.tool_use(open.name, open.id, &input, sink);
+                self.tool_use(&open.name, &open.id, &input, sink);
             }
-            _ => {}
+            Kind::Other => {}
         }
     }
 
-    fn system(&mut self, line: &Value, sink: Sink<'_>) {
-        let text = |key: &str| line[key].as_str().map(str::to_owned);
-        match line["subtype"].as_str() {
-            Some("init") => self.init(text("model"), text("claude_code_version"), text("session_id"), sink),
+    fn system(&mut self, line: SystemLine<'_>, sink: Sink<'_>) {
+        match line.subtype.text() {
+            Some("init") if !self.init => {
+                let version = line.claude_code_version.into_text();
+                self.init(line.model.into_text(), version, line.session_id.into_text(), sink);
+            }
             Some("api_retry") => {
-                let status = line["error_status"].as_u64();
-                let error = text("error").unwrap_or_else(|| "unknown".into());
+                let error = line.error.into_text().unwrap_or_else(|| "unknown".into());
                 sink(Event::Retry {
-                    attempt: line["attempt"].as_u64().unwrap_or(0),
-                    max: line["max_retries"].as_u64().unwrap_or(0),
-                    delay_ms: number(&line["retry_delay_ms"]),
-                    error: status.map_or(error.clone(), |status| format!("{error} (HTTP {status})")),
+                    attempt: line.attempt.whole(),
+                    max: line.max_retries.whole(),
+                    delay_ms: number(&line.retry_delay_ms),
+                    error: match line.error_status.count() {
+                        Some(status) => format!("{error} (HTTP {status})"),
+                        None => error,
+                    },
                 });
             }
-            Some("permission_denied") => self.denial(line, sink),
+            Some("permission_denied") => {
+                self.denial(&Denial { tool_use_id: line.tool_use_id, tool_name: line.tool_name }, sink);
+            }
             _ => {}
         }
     }
 
-    fn denial(&mut self, denial: &Value, sink: Sink<'_>) {
-        let id = denial["tool_use_id"].as_str().unwrap_or_default();
+    fn denial(&mut self, denial: &Denial<'_>, sink: Sink<'_>) {
+        let id = denial.tool_use_id.text().unwrap_or_default();
         if id.is_empty() || self.denied.is_new(id) {
-            let tool = denial["tool_name"].as_str().unwrap_or_default();
+            let tool = denial.tool_name.text().unwrap_or_default();
             sink(Event::PermissionDenied { tool: tool.into(), id: id.into() });
         }
     }
 
-    fn result(&mut self, line: &Value, sink: Sink<'_>) {
-        let denials = line["permission_denials"].as_array().map_or(&[][..], Vec::as_slice);
-        for denial in denials {
-            self.denial(denial, sink);
+    fn result(&mut self, line: ResultLine<'_>, sink: Sink<'_>) {
+        let denials = line.permission_denials.0;
+        for denial in &denials {
+            self.denial(denial.0.as_ref().unwrap_or(&Denial::default()), sink);
         }
-        let texts = |v: &Value| {
-            v.as_array().into_iter().flatten().filter_map(|e| e.as_str()).map(str::to_owned).collect()
-        };
-        let text = |key: &str| line[key].as_str().map(str::to_owned);
-        let usage: Option<Object<super::blocks::RawUsage>> = Deserialize::deserialize(&line["usage"]).ok();
         sink(Event::Result(ResultEvent {
-            subtype: text("subtype").unwrap_or_default(),
-            is_error: line["is_error"].as_bool().unwrap_or(false),
-            num_turns: line["num_turns"].as_u64(),
-            total_cost_usd: line["total_cost_usd"].as_f64(),
-            usage: usage.and_then(|u| u.0).map(Usage::from),
-            text: text("result").unwrap_or_default(),
-            errors: texts(&line["errors"]),
-            terminal_reason: text("terminal_reason"),
+            subtype: line.subtype.into_text().unwrap_or_default(),
+            is_error: line.is_error.is_true(),
+            num_turns: line.num_turns.count(),
+            total_cost_usd: line.total_cost_usd.float(),
+            usage: line.usage.0.map(Usage::from),
+            text: line.result.into_text().unwrap_or_default(),
+            errors: line.errors.0.into_iter().filter_map(Scalar::into_text).collect(),
+            terminal_reason: line.terminal_reason.into_text(),
             permission_denials: denials.len() as u64,
-            session_id: text("session_id"),
+            session_id: line.session_id.into_text(),
         }));
     }
-}
 
-fn tool_results(line: MessageLine, sink: Sink<'_>) {
-    let message = line.message.0.unwrap_or_default();
-    for block in message.content.0.into_iter().chain(line.content.0) {
-        if block.kind.text() == Some("tool_result") {
-            let is_error = block.is_error.is_true();
-            sink(Event::ToolResult { id: block.tool_use_id.into_text().unwrap_or_default(), is_error });
+    fn tool_results(&self, line: MessageLine<'_>, sink: Sink<'_>) {
+        let message = line.message.0.unwrap_or_default();
+        for block in message.content.0.into_iter().chain(line.content.0) {
+            if block.kind.text() == Some("tool_result") {
+                let is_error = block.is_error.is_true();
+                sink(Event::ToolResult { id: self.said(block.tool_use_id), is_error });
+            }
         }
     }
 }
 
-fn open(block: Block) -> Open {
-    let text = |s: Scalar| s.into_text().unwrap_or_default();
-    Open { kind: block.kind, id: text(block.id), name: text(block.name), input: String::new() }
+/// The type of a line that begins with it and needs no decoding.
+fn first_type(line: &[u8]) -> Option<&str> {
+    let rest = line.strip_prefix(br#"{"type":""#)?;
+    let kind = &rest[..memchr::memchr(b'"', rest)?];
+    std::str::from_utf8(kind).ok().filter(|kind| !kind.contains('\\'))
 }
 
-fn joined_text(blocks: &Blocks) -> String {
+fn open(block: Block<'_>) -> Open {
+    let kind = match block.kind.text() {
+        Some("text") => Kind::Text,
+        Some("thinking") => Kind::Thinking,
+        _ if block.is_tool_use() => Kind::Tool,
+        _ => Kind::Other,
+    };
+    let text = |s: Scalar<'_>| s.into_text().unwrap_or_default();
+    Open { kind, id: text(block.id), name: text(block.name), input: String::new() }
+}
+
+fn joined_text(blocks: &Blocks<'_>) -> String {
     blocks.0.iter().filter_map(|b| b.text.text()).collect::<Vec<_>>().join("\n")
 }
 
 /// A count that some versions write with a fraction.
-fn number(value: &Value) -> u64 {
+fn number(value: &Scalar<'_>) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to integer saturates")]
-    value.as_u64().or_else(|| value.as_f64().map(|f| f.round() as u64)).unwrap_or(0)
+    value.count().or_else(|| value.float().map(|f| f.round() as u64)).unwrap_or(0)
 }
 
-/// Parses a line; one with broken text encoding is repaired first.
-pub(super) fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Malformed> {
-    match serde_json::from_slice(line) {
-        Ok(value) => Ok(value),
-        Err(_) => repair(line).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Malformed),
+/// Parses a line; one with broken text encoding is repaired first, to `fixed`.
+pub(super) fn parse<'a, T: Deserialize<'a>>(
+    line: &'a [u8],
+    fixed: &'a mut Option<String>,
+) -> Result<T, Malformed> {
+    if let Ok(value) = serde_json::from_slice(line) {
+        return Ok(value);
     }
+    *fixed = repair(line);
+    fixed.as_deref().and_then(|text| serde_json::from_str(text).ok()).ok_or(Malformed)
 }

@@ -5,9 +5,8 @@
 //! follows the end of a tool's. Tokens come once, with the end of the turn, and cost never.
 
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::blocks::{Object, Scalar};
+use super::blocks::{List, Object, Scalar};
 use super::claude_stream::{Malformed, parse};
 use super::event::{Event, ResultEvent, Usage};
 use super::recent::Recent;
@@ -18,56 +17,80 @@ const AGAIN: &str = "Reconnecting... ";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
-    #[serde(rename = "type")]
-    kind: Scalar,
-    thread_id: Scalar,
-    message: Scalar,
-    item: Object<Item>,
-    usage: Object<Tokens>,
-    error: Object<Failure>,
+struct Line<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Scalar<'a>,
+    #[serde(borrow)]
+    thread_id: Scalar<'a>,
+    #[serde(borrow)]
+    message: Scalar<'a>,
+    #[serde(borrow)]
+    item: Object<Item<'a>>,
+    #[serde(borrow)]
+    usage: Object<Tokens<'a>>,
+    #[serde(borrow)]
+    error: Object<Failure<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Item {
-    id: Scalar,
-    #[serde(rename = "type")]
-    kind: Scalar,
-    text: Scalar,
-    message: Scalar,
-    command: Scalar,
-    exit_code: Scalar,
-    status: Scalar,
-    server: Scalar,
-    tool: Scalar,
-    query: Scalar,
-    prompt: Scalar,
-    changes: Value,
+struct Item<'a> {
+    #[serde(borrow)]
+    id: Scalar<'a>,
+    #[serde(borrow, rename = "type")]
+    kind: Scalar<'a>,
+    #[serde(borrow)]
+    text: Scalar<'a>,
+    #[serde(borrow)]
+    message: Scalar<'a>,
+    #[serde(borrow)]
+    command: Scalar<'a>,
+    #[serde(borrow)]
+    exit_code: Scalar<'a>,
+    #[serde(borrow)]
+    status: Scalar<'a>,
+    #[serde(borrow)]
+    server: Scalar<'a>,
+    #[serde(borrow)]
+    tool: Scalar<'a>,
+    #[serde(borrow)]
+    query: Scalar<'a>,
+    #[serde(borrow)]
+    prompt: Scalar<'a>,
+    #[serde(borrow)]
+    changes: List<Object<Change<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Failure {
-    message: Scalar,
+struct Failure<'a> {
+    #[serde(borrow)]
+    message: Scalar<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Change<'a> {
+    #[serde(borrow)]
+    path: Scalar<'a>,
 }
 
 /// Cached tokens are a part of the input tokens here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Tokens {
-    #[serde(rename = "input_tokens")]
-    input: Scalar,
-    #[serde(rename = "cached_input_tokens")]
-    read: Scalar,
-    #[serde(rename = "cache_write_input_tokens")]
-    written: Scalar,
-    #[serde(rename = "output_tokens")]
-    output: Scalar,
+struct Tokens<'a> {
+    #[serde(borrow, rename = "input_tokens")]
+    input: Scalar<'a>,
+    #[serde(borrow, rename = "cached_input_tokens")]
+    read: Scalar<'a>,
+    #[serde(borrow, rename = "cache_write_input_tokens")]
+    written: Scalar<'a>,
+    #[serde(borrow, rename = "output_tokens")]
+    output: Scalar<'a>,
 }
 
-impl From<Tokens> for Usage {
-    fn from(tokens: Tokens) -> Self {
+impl From<Tokens<'_>> for Usage {
+    fn from(tokens: Tokens<'_>) -> Self {
         let (read, write) = (tokens.read.whole(), tokens.written.whole());
         Usage {
             input: tokens.input.whole().saturating_sub(read).saturating_sub(write),
@@ -90,10 +113,12 @@ pub(super) struct CodexStream {
     turns: u64,
     text: String,
     usage: Usage,
+    /// Whether texts, summaries and ids are wanted.
+    texts: bool,
 }
 
 impl CodexStream {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(texts: bool) -> Self {
         Self {
             session: None,
             tools: Recent::new(),
@@ -101,12 +126,14 @@ impl CodexStream {
             turns: 0,
             text: String::new(),
             usage: Usage::default(),
+            texts,
         }
     }
 
     /// Decodes one line.
     pub(super) fn line(&mut self, line: &[u8], sink: Sink<'_>) -> Result<(), Malformed> {
-        let Object(Some(line)) = parse::<Object<Line>>(line)? else { return Ok(()) };
+        let mut fixed = None;
+        let Object(Some(line)) = parse::<Object<Line<'_>>>(line, &mut fixed)? else { return Ok(()) };
         match line.kind.text().unwrap_or_default() {
             "thread.started" => {
                 self.session = line.thread_id.into_text();
@@ -129,19 +156,19 @@ impl CodexStream {
         Ok(())
     }
 
-    fn item(&mut self, item: Item, done: bool, sink: Sink<'_>) {
+    fn item(&mut self, item: Item<'_>, done: bool, sink: Sink<'_>) {
         let kind = item.kind.text().unwrap_or_default();
         match kind {
             "agent_message" | "reasoning" if !done => {}
             "agent_message" => {
                 self.answer(sink);
-                let text = item.text.into_text().unwrap_or_default();
-                self.text.clone_from(&text);
-                sink(Event::Text { text, end: true });
+                self.text.clear();
+                self.text.push_str(item.text.text().unwrap_or_default());
+                sink(Event::Text { text: self.said(item.text), end: true });
             }
             "reasoning" => {
                 self.answer(sink);
-                sink(Event::Thinking { text: item.text.into_text().unwrap_or_default(), end: true });
+                sink(Event::Thinking { text: self.said(item.text), end: true });
             }
             "error" if done => {
                 sink(Event::Warning { message: item.message.into_text().unwrap_or_default() });
@@ -153,10 +180,17 @@ impl CodexStream {
         }
     }
 
-    fn tool(&mut self, item: &Item, done: bool, sink: Sink<'_>) {
-        let id = item.id.text().unwrap_or_default().to_owned();
-        let (name, summary) = describe(item);
-        if self.tools.is_new(&id) {
+    /// A text for those who want it.
+    fn said(&self, text: Scalar<'_>) -> String {
+        if self.texts { text.into_text().unwrap_or_default() } else { String::new() }
+    }
+
+    fn tool(&mut self, item: &Item<'_>, done: bool, sink: Sink<'_>) {
+        let id = item.id.text().unwrap_or_default();
+        let is_new = self.tools.is_new(id);
+        let id = if self.texts { id.to_owned() } else { String::new() };
+        let (name, summary) = if self.texts { describe(item) } else { Default::default() };
+        if is_new {
             self.answer(sink);
             sink(Event::ToolUse { name: name.clone(), summary, id: id.clone() });
         }
@@ -206,8 +240,8 @@ impl CodexStream {
 }
 
 /// The tool, and the telling part of its input.
-fn describe(item: &Item) -> (String, String) {
-    let text = |s: &Scalar| s.text().unwrap_or_default().to_owned();
+fn describe(item: &Item<'_>) -> (String, String) {
+    let text = |s: &Scalar<'_>| s.text().unwrap_or_default().to_owned();
     match item.kind.text().unwrap_or_default() {
         "command_execution" => {
             let command = text(&item.command);
@@ -219,8 +253,8 @@ fn describe(item: &Item) -> (String, String) {
             ("shell".into(), one_line(&bare, 120))
         }
         "file_change" => {
-            let changes = item.changes.as_array().into_iter().flatten();
-            let paths: Vec<_> = changes.filter_map(|c| c["path"].as_str()).collect();
+            let changes = item.changes.0.iter().filter_map(|c| c.0.as_ref());
+            let paths: Vec<_> = changes.filter_map(|c| c.path.text()).collect();
             ("apply_patch".into(), one_line(&paths.join(" "), 200))
         }
         "mcp_tool_call" => (format!("{}.{}", text(&item.server), text(&item.tool)), String::new()),

@@ -18,17 +18,24 @@ pub struct Lines {
     held: Vec<u8>,
     /// Bytes of the present line that were passed over; 0 while it is kept.
     skipped: u64,
+    /// The beginning of the present line is missing, so that it is no line.
+    cut: bool,
     cap: usize,
 }
 
 impl Lines {
     /// A splitter for lines up to `cap` bytes.
     pub fn new(cap: usize) -> Self {
-        Self { held: Vec::new(), skipped: 0, cap }
+        Self { held: Vec::new(), skipped: 0, cut: false, cap }
     }
 
     /// Takes the next bytes and gives every line that ends in them.
     pub fn push(&mut self, mut chunk: &[u8], sink: &mut dyn FnMut(Piece<'_>)) {
+        if self.cut {
+            let Some(end) = memchr(b'\n', chunk) else { return };
+            self.cut = false;
+            chunk = &chunk[end + 1..];
+        }
         while let Some(end) = memchr(b'\n', chunk) {
             let (head, rest) = (&chunk[..end], &chunk[end + 1..]);
             chunk = rest;
@@ -44,6 +51,15 @@ impl Lines {
             self.reset();
         }
         self.hold(chunk);
+    }
+
+    /// Bytes are missing before the next ones. True when that cuts a line off.
+    pub fn gap(&mut self) -> bool {
+        let cut_off = self.rest().is_some();
+        self.held = Vec::new();
+        self.skipped = 0;
+        self.cut = true;
+        cut_off
     }
 
     /// The unfinished last line, when there is one.

@@ -5,9 +5,8 @@
 //! calls, and an error ends it too.
 
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::blocks::{Object, Scalar};
+use super::blocks::{Input, Object, Scalar};
 use super::claude_stream::{Malformed, parse};
 use super::event::{Event, ResultEvent, Usage};
 use super::recent::Recent;
@@ -19,70 +18,91 @@ const DENIED: [&str; 2] =
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
-    #[serde(rename = "type")]
-    kind: Scalar,
-    #[serde(rename = "sessionID")]
-    session: Scalar,
-    part: Object<Part>,
-    error: Object<Failure>,
+struct Line<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Scalar<'a>,
+    #[serde(borrow, rename = "sessionID")]
+    session: Scalar<'a>,
+    #[serde(borrow)]
+    part: Object<Part<'a>>,
+    #[serde(borrow)]
+    error: Object<Failure<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Part {
-    id: Scalar,
-    text: Scalar,
-    tool: Scalar,
-    #[serde(rename = "callID")]
-    call: Scalar,
-    state: Object<State>,
-    reason: Scalar,
-    tokens: Object<Tokens>,
-    cost: Value,
+struct Part<'a> {
+    #[serde(borrow)]
+    id: Scalar<'a>,
+    #[serde(borrow)]
+    text: Scalar<'a>,
+    #[serde(borrow)]
+    tool: Scalar<'a>,
+    #[serde(borrow, rename = "callID")]
+    call: Scalar<'a>,
+    #[serde(borrow)]
+    state: Object<State<'a>>,
+    #[serde(borrow)]
+    reason: Scalar<'a>,
+    #[serde(borrow)]
+    tokens: Object<Tokens<'a>>,
+    #[serde(borrow)]
+    cost: Scalar<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct State {
-    status: Scalar,
-    input: Value,
-    error: Scalar,
+struct State<'a> {
+    #[serde(borrow)]
+    status: Scalar<'a>,
+    #[serde(borrow)]
+    input: Object<Input<'a>>,
+    #[serde(borrow)]
+    error: Scalar<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Tokens {
-    input: Scalar,
-    output: Scalar,
-    reasoning: Scalar,
-    cache: Object<Cache>,
+struct Tokens<'a> {
+    #[serde(borrow)]
+    input: Scalar<'a>,
+    #[serde(borrow)]
+    output: Scalar<'a>,
+    #[serde(borrow)]
+    reasoning: Scalar<'a>,
+    #[serde(borrow)]
+    cache: Object<Cache<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Cache {
-    read: Scalar,
-    write: Scalar,
+struct Cache<'a> {
+    #[serde(borrow)]
+    read: Scalar<'a>,
+    #[serde(borrow)]
+    write: Scalar<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Failure {
-    name: Scalar,
-    data: Object<Words>,
+struct Failure<'a> {
+    #[serde(borrow)]
+    name: Scalar<'a>,
+    #[serde(borrow)]
+    data: Object<Words<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Words {
-    message: Scalar,
-    #[serde(rename = "statusCode")]
-    status: Scalar,
+struct Words<'a> {
+    #[serde(borrow)]
+    message: Scalar<'a>,
+    #[serde(borrow, rename = "statusCode")]
+    status: Scalar<'a>,
 }
 
-impl From<Tokens> for Usage {
-    fn from(tokens: Tokens) -> Self {
+impl From<Tokens<'_>> for Usage {
+    fn from(tokens: Tokens<'_>) -> Self {
         let cache = tokens.cache.0.unwrap_or_default();
         Usage {
             input: tokens.input.whole(),
@@ -106,10 +126,12 @@ pub(super) struct OpencodeStream {
     usage: Usage,
     cost: f64,
     text: String,
+    /// Whether texts, summaries and ids are wanted.
+    texts: bool,
 }
 
 impl OpencodeStream {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(texts: bool) -> Self {
         Self {
             session: None,
             seen: Recent::new(),
@@ -118,14 +140,16 @@ impl OpencodeStream {
             usage: Usage::default(),
             cost: 0.0,
             text: String::new(),
+            texts,
         }
     }
 
     /// Decodes one line.
     pub(super) fn line(&mut self, line: &[u8], sink: Sink<'_>) -> Result<(), Malformed> {
-        let Object(Some(line)) = parse::<Object<Line>>(line)? else { return Ok(()) };
+        let mut fixed = None;
+        let Object(Some(line)) = parse::<Object<Line<'_>>>(line, &mut fixed)? else { return Ok(()) };
         if self.session.is_none()
-            && let Scalar::Text(session) = line.session
+            && let Some(session) = line.session.into_text()
         {
             self.session = Some(session.clone());
             sink(Event::Init { model: None, version: None, session: Some(session) });
@@ -140,12 +164,12 @@ impl OpencodeStream {
                 sink(Event::Turn);
             }
             "text" => {
-                let text = part.text.into_text().unwrap_or_default();
-                self.text.clone_from(&text);
-                sink(Event::Text { text, end: true });
+                self.text.clear();
+                self.text.push_str(part.text.text().unwrap_or_default());
+                sink(Event::Text { text: self.said(part.text), end: true });
             }
             "reasoning" => {
-                sink(Event::Thinking { text: part.text.into_text().unwrap_or_default(), end: true });
+                sink(Event::Thinking { text: self.said(part.text), end: true });
             }
             "tool_use" => self.tool(part, sink),
             "step_finish" => self.step(part, sink),
@@ -154,11 +178,16 @@ impl OpencodeStream {
         Ok(())
     }
 
-    fn tool(&mut self, part: Part, sink: Sink<'_>) {
-        let name = part.tool.into_text().unwrap_or_default();
-        let id = part.call.into_text().unwrap_or_default();
+    /// A text for those who want it.
+    fn said(&self, text: Scalar<'_>) -> String {
+        if self.texts { text.into_text().unwrap_or_default() } else { String::new() }
+    }
+
+    fn tool(&mut self, part: Part<'_>, sink: Sink<'_>) {
+        let (name, id) = (self.said(part.tool), self.said(part.call));
         let state = part.state.0.unwrap_or_default();
-        sink(Event::ToolUse { summary: summary(&name, &state.input), name: name.clone(), id: id.clone() });
+        let summary = if self.texts { summary(&name, &state.input) } else { String::new() };
+        sink(Event::ToolUse { summary, name: name.clone(), id: id.clone() });
         let failed = state.status.text() == Some("error");
         if failed && state.error.text().is_some_and(|e| DENIED.iter().any(|d| e.starts_with(d))) {
             self.denials += 1;
@@ -168,10 +197,10 @@ impl OpencodeStream {
         }
     }
 
-    fn step(&mut self, part: Part, sink: Sink<'_>) {
+    fn step(&mut self, part: Part<'_>, sink: Sink<'_>) {
         let usage = part.tokens.0.map(Usage::from).unwrap_or_default();
         self.usage.add(&usage);
-        self.cost += part.cost.as_f64().unwrap_or(0.0);
+        self.cost += part.cost.float().unwrap_or(0.0);
         if !usage.is_zero() {
             sink(Event::Tokens(usage));
         }
@@ -188,7 +217,7 @@ impl OpencodeStream {
         }
     }
 
-    fn error(&mut self, failure: Failure, sink: Sink<'_>) {
+    fn error(&mut self, failure: Failure<'_>, sink: Sink<'_>) {
         let words = failure.data.0.unwrap_or_default();
         let kind = failure.name.into_text().unwrap_or_else(|| "error".into());
         let message = words.message.into_text().unwrap_or_else(|| kind.clone());

@@ -1,7 +1,7 @@
 //! A bounded memory of ids, so that nothing is counted twice and a hostile stream cannot fill the memory.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// How many ids are remembered. Messages and tool uses repeat within a few lines of each other.
 const CAPACITY: usize = 4096;
@@ -10,13 +10,31 @@ const CAPACITY: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Recent<V> {
     hasher: RandomState,
-    values: HashMap<u64, V>,
+    values: HashMap<u64, V, BuildHasherDefault<Same>>,
     order: VecDeque<u64>,
+}
+
+/// The hash of what is a hash already.
+#[derive(Debug, Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.0 = self.0.rotate_left(8) ^ u64::from(*b));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
 }
 
 impl<V: Default> Recent<V> {
     pub(super) fn new() -> Self {
-        Self { hasher: RandomState::new(), values: HashMap::new(), order: VecDeque::new() }
+        Self { hasher: RandomState::new(), values: HashMap::default(), order: VecDeque::new() }
     }
 
     /// The value of `id`, and whether the id is new.

@@ -55,6 +55,7 @@ pub struct Decoder {
 struct Inner {
     speaker: Speaker,
     stats: Stats,
+    texts: bool,
 }
 
 /// Who speaks, with what is remembered of it.
@@ -66,11 +67,11 @@ enum Speaker {
 }
 
 impl Speaker {
-    fn new(format: Format) -> Self {
+    fn new(format: Format, texts: bool) -> Self {
         match format {
-            Format::Codex => Speaker::Codex(Box::new(CodexStream::new())),
-            Format::Opencode => Speaker::Opencode(Box::new(OpencodeStream::new())),
-            Format::StreamJson | Format::Auto => Speaker::Claude(Box::new(ClaudeStream::new())),
+            Format::Codex => Speaker::Codex(Box::new(CodexStream::new(texts))),
+            Format::Opencode => Speaker::Opencode(Box::new(OpencodeStream::new(texts))),
+            Format::StreamJson | Format::Auto => Speaker::Claude(Box::new(ClaudeStream::new(texts))),
         }
     }
 
@@ -86,9 +87,22 @@ impl Speaker {
 impl Decoder {
     /// A decoder for a runtime that writes `format`.
     pub fn new(format: Format) -> Self {
+        Self::with(format, true)
+    }
+
+    /// The same for somebody who only counts and judges: the texts, summaries and ids of its events are empty, but
+    /// for those of a result, a denial and an error.
+    pub fn counting(format: Format) -> Self {
+        Self::with(format, false)
+    }
+
+    fn with(format: Format, texts: bool) -> Self {
         let stream_json = (format != Format::Auto).then_some(true);
         let stats = Stats { stream_json, ..Stats::default() };
-        Self { lines: Lines::new(LINE_CAP), inner: Inner { speaker: Speaker::new(format), stats } }
+        Self {
+            lines: Lines::new(LINE_CAP),
+            inner: Inner { speaker: Speaker::new(format, texts), stats, texts },
+        }
     }
 
     /// Takes the next bytes, wherever they were cut. Nothing makes it stop: what cannot be read is counted.
@@ -96,6 +110,11 @@ impl Decoder {
         let Self { lines, inner } = self;
         inner.stats.bytes += bytes.len() as u64;
         lines.push(bytes, &mut |piece| inner.piece(&piece, sink));
+    }
+
+    /// Bytes are missing before the next ones, which may begin within a line: that line is passed over.
+    pub fn gap(&mut self) {
+        self.inner.stats.malformed += u64::from(self.lines.gap());
     }
 
     /// The stream has ended. An unfinished last line is text when the stream is text, else only noted.
@@ -141,13 +160,13 @@ impl Inner {
             self.stats.stream_json = plain::first(line).map(|first| match first {
                 First::Text => false,
                 First::Json(format) => {
-                    self.speaker = Speaker::new(format);
+                    self.speaker = Speaker::new(format, self.texts);
                     true
                 }
             });
         }
         if self.stats.stream_json == Some(false) {
-            sink(plain::text(line));
+            sink(if self.texts { plain::text(line) } else { plain::text(b"") });
         } else if self.speaker.line(line, sink).is_err() {
             self.stats.malformed += 1;
             if self.stats.malformed == 1 {

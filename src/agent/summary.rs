@@ -1,29 +1,28 @@
 //! The telling part of a tool's input, for one line of display.
 
-use serde_json::Value;
+use super::blocks::{Input, Object, Scalar};
 
-/// What to show of the input of `tool`: the field, and how many characters of it.
-fn field(tool: &str) -> Option<(&'static str, usize)> {
+/// What to show of the input of `tool`, and how many characters of it.
+fn field<'a>(tool: &str, input: &'a Input<'_>) -> Option<(&'a Scalar<'a>, usize)> {
     match tool {
-        "Bash" | "bash" => Some(("command", 120)),
-        "Read" | "Write" | "Edit" | "MultiEdit" => Some(("file_path", 200)),
-        "read" | "write" | "edit" => Some(("filePath", 200)),
-        "NotebookEdit" => Some(("notebook_path", 200)),
-        "Agent" | "Task" | "task" => Some(("prompt", 120)),
-        "Grep" | "Glob" | "grep" | "glob" => Some(("pattern", 50)),
-        "Skill" => Some(("skill", 50)),
-        "skill" => Some(("name", 50)),
-        "WebFetch" | "webfetch" => Some(("url", 120)),
-        "WebSearch" => Some(("query", 120)),
+        "Bash" | "bash" => Some((&input.command, 120)),
+        "Read" | "Write" | "Edit" | "MultiEdit" | "read" | "write" | "edit" => Some((&input.file_path, 200)),
+        "NotebookEdit" => Some((&input.notebook_path, 200)),
+        "Agent" | "Task" | "task" => Some((&input.prompt, 120)),
+        "Grep" | "Glob" | "grep" | "glob" => Some((&input.pattern, 50)),
+        "Skill" => Some((&input.skill, 50)),
+        "skill" => Some((&input.name, 50)),
+        "WebFetch" | "webfetch" => Some((&input.url, 120)),
+        "WebSearch" => Some((&input.query, 120)),
         _ => None,
     }
 }
 
 /// One line, empty for tools that are not known.
-pub(super) fn summary(tool: &str, input: &Value) -> String {
-    let Some((name, limit)) = field(tool) else { return String::new() };
-    let text = input.get(name).and_then(Value::as_str).unwrap_or_default();
-    one_line(text, limit)
+pub(super) fn summary(tool: &str, input: &Object<Input<'_>>) -> String {
+    let field = input.0.as_ref().and_then(|input| field(tool, input));
+    let shown = field.and_then(|(value, limit)| Some(one_line(value.text()?, limit)));
+    shown.unwrap_or_default()
 }
 
 /// Whitespace runs become one space; at most `limit` characters, the last an ellipsis when text is missing.
@@ -47,6 +46,7 @@ pub(super) fn one_line(text: &str, limit: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
@@ -61,7 +61,7 @@ mod tests {
             ("mcp__x__y", json!({"command": "secret"}), ""),
         ];
         for (tool, input, expected) in cases {
-            assert_eq!(summary(tool, &input), expected, "{tool}");
+            assert_eq!(summary(tool, &Object::deserialize(&input).unwrap()), expected, "{tool}");
         }
     }
 }

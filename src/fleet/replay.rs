@@ -148,7 +148,7 @@ fn one(stream: &Path, exit: Exit, wanted: &Wanted, ui: Option<&Printer>) -> Resu
 /// Decodes and counts, and takes the time.
 pub(crate) fn measure(stream: &Path, wanted: &Wanted) -> Result<Speed> {
     let mut file = open(stream)?;
-    let mut decoder = Decoder::new(wanted.format.unwrap_or(Format::Auto));
+    let mut decoder = Decoder::counting(wanted.format.unwrap_or(Format::Auto));
     let (mut metrics, mut evidence, mut events) = (Metrics::default(), Evidence::new(), 0);
     let mut chunk = vec![0; CHUNK];
     let start = Instant::now();

@@ -3,12 +3,15 @@
 //! `FULLSEND_TEST_DEADLINE_SCALE=0.01` makes an hour 36 seconds. A deadline never gets shorter than
 //! `FLOOR`, because a healthy call needs its time on a busy machine. What a run promises to a user who
 //! cancels (seven seconds in all) is not scaled.
+//! `FULLSEND_TEST_SIZE_SCALE` does the same to how much of an agent's output is taken.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The variable.
 const VARIABLE: &str = "FULLSEND_TEST_DEADLINE_SCALE";
+/// The same for sizes.
+const SIZE_VARIABLE: &str = "FULLSEND_TEST_SIZE_SCALE";
 /// The shortest that a deadline gets by the factor.
 const FLOOR: Duration = Duration::from_secs(5);
 
@@ -29,6 +32,19 @@ pub fn limit(full: Duration) -> Duration {
 
 fn limit_by(factor: f64, full: Duration) -> Duration {
     full.mul_f64(factor).max(full.min(FLOOR))
+}
+
+/// How much is taken of what an agent writes, in bytes.
+pub fn size(full: u64) -> u64 {
+    static FACTOR: OnceLock<f64> = OnceLock::new();
+    let factor = *FACTOR.get_or_init(|| parse(std::env::var(SIZE_VARIABLE).ok().as_deref()));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "exact up to petabytes, and at most what it was"
+    )]
+    if factor < 1.0 { (full as f64 * factor) as u64 } else { full }
 }
 
 /// A grace or a pause, which may become very short.

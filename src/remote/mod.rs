@@ -22,4 +22,6 @@ pub use copy::{Pushed, Way};
 pub use fetch::{Budget, FetchSpec, Fetched};
 pub use rsync::Rsync;
 pub use session::{OpenSpec, Session};
-pub use supervise::{Ended, Exit, Hurry, Launch, SUPERVISOR, follow_rest, run_agent, stop, sweep};
+pub use supervise::{
+    Ended, Exit, Heard, Hurry, Launch, MOST, SUPERVISOR, follow_rest, run_agent, stop, sweep,
+};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::session::{MARK, SAY_MARK, Session};
 use super::ssh_config::shell_quote;
@@ -26,11 +26,21 @@ const REATTACH_LIMIT: Duration = Duration::from_mins(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The most that an agent may write to its standard output and standard error together: much more than any writes
+/// that works, and not enough to fill the disk of a sandbox.
+pub const MOST: u64 = 1_000_000_000;
+/// How much of a stream is still read after its agent was ended, and for how long. It is the end of it.
+const REST: u64 = 16_000_000;
+const REST_LIMIT: Duration = Duration::from_secs(20);
+/// The same once that time was not enough: the result comes last.
+const LAST: u64 = 200_000;
+
 /// Statuses of the script; see its head.
 const TAMPERED: i32 = 65;
 const LOST: i32 = 66;
 const NOBODY_READS: i32 = 74;
 const LIFE_OVER: i32 = 75;
+const BEHIND: i32 = 76;
 /// From here on a status is that of a shell whose command a signal ended; 255 is ssh's own.
 const KILLED: i32 = 129;
 /// What the line begins with in which the follower reports the end.
@@ -63,6 +73,8 @@ pub enum Exit {
     Signal(i32),
     /// Its deadline ended it.
     Deadline,
+    /// It was ended because it wrote more than [`MOST`].
+    Flood,
     /// There is no exit file, or it cannot be read. Never a success.
     Unknown,
 }
@@ -76,9 +88,22 @@ pub struct Ended {
     pub reattached: u32,
     /// Whether the stream was shortened or replaced, or does not have the length that was reported.
     pub tampered: bool,
-    /// The bytes of the stream that were received.
+    /// The bytes of the stream that were received or passed over.
     pub bytes: u64,
 }
+
+/// What is heard of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// The next bytes.
+    Bytes(&'a [u8]),
+    /// So many bytes are left out: the agent was ended, and they stood before its last ones. What follows may begin
+    /// within a line.
+    Gap(u64),
+}
+
+/// Whoever takes a stream.
+type Sink<'a> = &'a mut dyn FnMut(Heard<'_>);
 
 /// A way to tell the agent at once that it is to end; [`stop`] has to follow, for an agent that does not listen.
 #[derive(Debug, Default)]
@@ -109,7 +134,7 @@ impl Hurry {
 }
 
 /// Starts the agent (unless an earlier call did) and follows its stream to the end; `sink` gets every byte once
-/// and in order. A lost connection is replaced. Dropping the future leaves the agent running: [`stop`] ends it.
+/// and in order, but of an agent that was ended only the last ones of what is not read by then. A lost connection is replaced. Dropping the future leaves the agent running: [`stop`] ends it.
 ///
 /// # Errors
 /// [`Code::SshFailed`] when a lost connection cannot be replaced, [`Code::SupervisorLost`] when the supervisor
@@ -118,17 +143,18 @@ pub async fn run_agent(
     session: &mut Session,
     launch: &Launch,
     hurry: &Hurry,
-    sink: &mut dyn FnMut(&[u8]),
+    sink: Sink<'_>,
 ) -> Result<Ended> {
     let limit = launch.deadline + launch.grace + scale::limit(DEADLINE_SLACK);
-    let mut follow = Follow { launch, hurry, sink, bytes: 0, reattached: 0, news: Instant::now() };
+    let mut follow = Follow::new(launch, hurry, sink, 0);
     match timeout(limit, follow.until_end(session)).await {
         Ok(ended) => ended,
         Err(_) => follow.late(session).await,
     }
 }
 
-/// Follows the rest of a stream of which `offset` bytes are known, after [`stop`].
+/// Follows the rest of a stream of which `offset` bytes are known, after [`stop`]. It is bounded like that of an agent
+/// that its deadline ended.
 ///
 /// # Errors
 /// As [`run_agent`].
@@ -136,10 +162,10 @@ pub async fn follow_rest(
     session: &mut Session,
     launch: &Launch,
     offset: u64,
-    sink: &mut dyn FnMut(&[u8]),
+    sink: Sink<'_>,
 ) -> Result<Ended> {
     let hurry = &Hurry::default();
-    let mut follow = Follow { launch, hurry, sink, bytes: offset, reattached: 0, news: Instant::now() };
+    let mut follow = Follow::new(launch, hurry, sink, offset);
     match timeout(scale::limit(DEADLINE_SLACK), follow.until_end(session)).await {
         Ok(ended) => ended,
         Err(_) => Ok(follow.ended(Exit::Unknown, false)),
@@ -149,14 +175,35 @@ pub async fn follow_rest(
 struct Follow<'a> {
     launch: &'a Launch,
     hurry: &'a Hurry,
-    sink: &'a mut dyn FnMut(&[u8]),
+    sink: Sink<'a>,
     bytes: u64,
     reattached: u32,
     /// When something was last heard.
     news: Instant,
+    /// Whether the sandbox has answered at all.
+    answered: bool,
+    /// Set when the agent was ended and not everything is read.
+    rest: Option<Rest>,
 }
 
-impl Follow<'_> {
+/// The end of a stream whose agent was ended.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    exit: Exit,
+    /// The length of the stream.
+    total: u64,
+    /// How long it is waited for.
+    until: Instant,
+    /// Whether only the last bytes are.
+    last: bool,
+}
+
+impl<'a> Follow<'a> {
+    fn new(launch: &'a Launch, hurry: &'a Hurry, sink: Sink<'a>, offset: u64) -> Self {
+        let news = Instant::now();
+        Self { launch, hurry, sink, bytes: offset, reattached: 0, news, answered: false, rest: None }
+    }
+
     fn ended(&self, exit: Exit, tampered: bool) -> Ended {
         Ended { exit, tampered, reattached: self.reattached, bytes: self.bytes }
     }
@@ -164,8 +211,20 @@ impl Follow<'_> {
     async fn until_end(&mut self, session: &mut Session) -> Result<Ended> {
         let mut pause = FIRST_PAUSE;
         loop {
-            let before = self.bytes;
-            let (status, words) = self.once(session).await?;
+            let rest = self.rest;
+            let (before, answered) = (self.bytes, self.answered);
+            let once = self.once(session);
+            let (status, words) = match rest {
+                None => once.await?,
+                Some(rest) => match timeout_at(rest.until, once).await {
+                    Ok(done) => done?,
+                    Err(_) if rest.last => return Ok(self.ended(rest.exit, false)),
+                    Err(_) => {
+                        self.rest_of(rest.exit, rest.total, true);
+                        continue;
+                    }
+                },
+            };
             if self.bytes > before {
                 pause = FIRST_PAUSE;
             }
@@ -177,10 +236,19 @@ impl Follow<'_> {
                 Some(TAMPERED) => return Ok(self.ended(Exit::Unknown, true)),
                 Some(LOST) => return Ok(self.ended(Exit::Unknown, false)),
                 Some(LIFE_OVER) => {}
+                Some(BEHIND) => {
+                    let (exit, total) = parse_report(&words).unwrap_or((Exit::Unknown, self.bytes));
+                    self.rest_of(exit, total, false);
+                }
                 // The connection, or the follower saw the connection end, or somebody killed the follower.
                 Some(NOBODY_READS | KILLED..) | None => {
                     self.reattach(session, &words, &mut pause).await?;
                     self.reattached += 1;
+                }
+                // It was there, and now nothing can be started in the sandbox.
+                Some(_) if answered => {
+                    tracing::warn!(words, "the sandbox does not answer any more");
+                    return Ok(self.ended(Exit::Unknown, false));
                 }
                 Some(code) => {
                     return Err(Error::new(
@@ -190,6 +258,18 @@ impl Follow<'_> {
                     .detail(words));
                 }
             }
+        }
+    }
+
+    /// Goes on shortly before the end.
+    fn rest_of(&mut self, exit: Exit, total: u64, last: bool) {
+        let until = Instant::now() + scale::limit(REST_LIMIT);
+        self.rest = Some(Rest { exit, total, until, last });
+        let offset = total.saturating_sub(scale::size(if last { LAST } else { REST }));
+        let gap = offset.saturating_sub(self.bytes);
+        if gap > 0 {
+            self.bytes = offset;
+            (self.sink)(Heard::Gap(gap));
         }
     }
 
@@ -222,10 +302,13 @@ impl Follow<'_> {
                 n = read(stdout.as_mut(), &mut out), if stdout.is_some() => {
                     if n == 0 { stdout = None; continue; }
                     let news = begin.rest(&out[..n]);
+                    self.answered |= begin.found;
                     if news.is_empty() { continue; }
                     self.bytes += news.len() as u64;
                     self.news = Instant::now();
-                    (self.sink)(news);
+                    (self.sink)(Heard::Bytes(news));
+                    // The pipe of an agent that floods is never empty; others have to come to their turn.
+                    tokio::task::yield_now().await;
                 }
                 n = read(stderr.as_mut(), &mut err), if stderr.is_some() => {
                     if n == 0 { stderr = None; continue; }
@@ -316,7 +399,9 @@ fn call(script: &str, words: &[&str]) -> String {
 fn run_script(launch: &Launch, offset: u64) -> String {
     let seconds = |d: Duration| d.as_secs().max(1).to_string();
     let (deadline, grace, life) = (seconds(launch.deadline), seconds(launch.grace), seconds(FOLLOWER_LIFE));
-    let words = ["run", &launch.dir, &deadline, &launch.marker, &grace, &offset.to_string(), &life];
+    let (most, offset, rest) =
+        (scale::size(MOST).to_string(), offset.to_string(), scale::size(REST).to_string());
+    let words = ["run", &launch.dir, &deadline, &launch.marker, &grace, &most, &offset, &life, &rest];
     // The supervisor passes its environment on to the agent.
     let context = launch.traceparent.as_ref().map(|t| format!("export TRACEPARENT={}; ", quoted(t)));
     format!("{SAY_MARK}{}{}", context.unwrap_or_default(), call(&launch.script, &words))
@@ -337,6 +422,7 @@ fn parse_exit(text: &str) -> Exit {
     match kind {
         "signal" => Exit::Signal(number),
         "deadline" => Exit::Deadline,
+        "flood" => Exit::Flood,
         // Asked to stop: the shell's status says by which signal, unless the agent exited by itself.
         "stopped" if number > 128 => Exit::Signal(number - 128),
         "exit" | "stopped" => Exit::Code(number),
@@ -390,7 +476,9 @@ mod tests {
     fn the_call_is_quoted() {
         assert_eq!(
             run_script(&launch(), 17),
-            format!("{SAY_MARK}exec sh /sandbox/.fs/supervise.sh run '/sandbox/my run' 60 fs-1 1 17 600")
+            format!(
+                "{SAY_MARK}exec sh /sandbox/.fs/supervise.sh run '/sandbox/my run' 60 fs-1 1 1000000000 17 600 16000000"
+            )
         );
     }
 

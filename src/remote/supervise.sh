@@ -2,18 +2,19 @@
 # Runs one agent apart from the connection that asked for it, and shows its output to whoever connects.
 # POSIX sh; works under dash, busybox ash and bash.
 #
-#   run    DIR DEADLINE MARKER GRACE OFFSET LIFE   start unless started, then follow
-#   start  DIR DEADLINE MARKER GRACE               start DIR/command in a group of its own
-#   follow DIR OFFSET LIFE                         copy DIR/stream.jsonl from OFFSET to stdout, until the end
-#   stop   DIR GRACE                               TERM, GRACE seconds, KILL; then sweep
-#   sweep  MARKER                                  end what carries FULLSEND_RUN_MARKER=MARKER
-#   settle DIR                                     what `watch` does at the end, in case that it was killed
+#   run    DIR DEADLINE MARKER GRACE MOST OFFSET LIFE REST   start unless started, then follow
+#   start  DIR DEADLINE MARKER GRACE MOST   start DIR/command in a group of its own; more than MOST bytes end it
+#   follow DIR OFFSET LIFE REST             copy DIR/stream.jsonl from OFFSET to stdout, until the end
+#   stop   DIR GRACE                        TERM, GRACE seconds, KILL; then sweep
+#   sweep  MARKER                           end what carries FULLSEND_RUN_MARKER=MARKER
+#   settle DIR                              what `watch` does at the end, in case that it was killed
 #
 # Files in DIR: command (given), stream.jsonl and stderr.log (the agent's), started/ watch agent marker stream.id
 # login/ (ours), notice (at 80 % of the deadline; its path is FULLSEND_NOTICE_FILE), stop (asked to), exit (written
-# last: `v1 exit|signal|deadline|stopped NUMBER`).
+# last: `v1 exit|signal|deadline|flood|stopped NUMBER`).
 # Statuses of follow: 0 ended, 65 the stream was shortened or replaced, 66 the supervisor is gone, 67 could not
-# start, 74 nobody reads, 75 LIFE is over and somebody may follow again.
+# start, 74 nobody reads, 75 LIFE is over and somebody may follow again, 76 the agent was ended and more than REST
+# bytes are left.
 set -u
 me=$0
 
@@ -82,7 +83,7 @@ restore_login() {
 } 2>/dev/null
 
 start() {
-    dir=$1 deadline=$2 marker=$3 grace=$4
+    dir=$1 deadline=$2 marker=$3 grace=$4 most=$5
     [ -r "$dir/command" ] || die 67 "there is no $dir/command"
     # A second start, after a connection that dropped, finds the first one.
     if ! mkdir "$dir/started" 2>/dev/null; then
@@ -100,7 +101,7 @@ start() {
     # Without setsid only bash can give the agent a group (set -m wants a terminal elsewhere).
     [ -n "$setsid" ] || ! command -v bash >/dev/null 2>&1 || shell='bash'
     # shellcheck disable=SC2086
-    $setsid $shell "$me" watch "$dir" "$deadline" "$marker" "$grace" </dev/null >/dev/null 2>&1 &
+    $setsid $shell "$me" watch "$dir" "$deadline" "$marker" "$grace" "$most" </dev/null >/dev/null 2>&1 &
 }
 
 signal() {
@@ -151,9 +152,30 @@ timer() {
     exit 9
 }
 
+# Ends an agent that writes without end, before it fills the disk.
+weigh() {
+    while sleep 1; do
+        look "$dir/stream.jsonl" || continue
+        sum=$size
+        look "$dir/stderr.log" || size=0
+        [ $((sum + size)) -le "$most" ] || break
+    done
+    trap '' TERM
+    signal TERM
+    gone_within "$grace" || signal KILL
+    exit 9
+}
+
+# Leaves the end of a standard error that nobody can want to read whole.
+shorten() {
+    look "$1" && [ "$size" -gt $((most / 8)) ] || return 0
+    { printf '[%s bytes before this are left out]\n' $((size - most / 64)) && tail -c $((most / 64)) "$1"; } >"$1.new" &&
+        mv -f "$1.new" "$1"
+} 2>/dev/null
+
 # The supervisor itself: starts the agent, waits, writes the exit file.
 watch() {
-    dir=$1 deadline=$2 marker=$3 grace=$4
+    dir=$1 deadline=$2 marker=$3 grace=$4 most=$5
     trap : HUP
     printf '%s\n' "$$" >"$dir/watch.new" && mv -f "$dir/watch.new" "$dir/watch"
     find_setsid
@@ -174,6 +196,8 @@ watch() {
     printf '%s %s\n' "$mode" "$pid" >"$dir/agent.new" && mv -f "$dir/agent.new" "$dir/agent"
     timer &
     timer=$!
+    weigh &
+    weigher=$!
     # A trapped signal ends a wait early; a process that was waited for is no more.
     while :; do
         wait "$pid"
@@ -183,6 +207,9 @@ watch() {
     kill "$timer" 2>/dev/null
     wait "$timer"
     fired=$?
+    kill "$weigher" 2>/dev/null
+    wait "$weigher"
+    heavy=$?
     # What the agent left running must not write after the exit file.
     if alive; then
         signal TERM
@@ -192,8 +219,11 @@ watch() {
     # Landlock on its own (OpenShell), as reading the environment of a process counts as tracing it.
     sweep "$marker"
     restore_login "$dir"
+    shorten "$dir/stderr.log"
     if [ "$fired" = 9 ]; then
         end="deadline $deadline"
+    elif [ "$heavy" = 9 ]; then
+        end="flood $((most / 1000000))"
     elif [ -e "$dir/stop" ]; then
         end="stopped $code"
     elif [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
@@ -218,6 +248,19 @@ copy() {
     [ "$rest" -eq 0 ] || dd bs="$rest" count=1 <&3 2>/dev/null || return 1
 }
 
+# Passes over the next $1 bytes of the open stream. dd moves in the file, or reads where it cannot.
+pass() {
+    full=$(($1 / 65536)) rest=$(($1 % 65536))
+    [ "$full" -eq 0 ] || dd bs=65536 skip="$full" count=0 <&3 >/dev/null 2>&1 || return 1
+    [ "$rest" -eq 0 ] || dd bs="$rest" count=1 <&3 >/dev/null 2>&1 || return 1
+}
+
+# Whether the agent was ended before it was done; sets `end`.
+was_ended() {
+    read -r end <"$dir/exit" || end='v1 unknown 0'
+    case $end in 'v1 exit '* | 'v1 signal '*) return 1 ;; esac
+}
+
 # Whether the stream is the file it was, and no shorter.
 unchanged() {
     look "$stream" && [ "$inode" = "$id" ] && [ "$size" -ge "$offset" ]
@@ -239,7 +282,7 @@ term() {
 }
 
 follow() {
-    dir=$1 offset=$2 life=$3
+    dir=$1 offset=$2 life=$3 last=$4
     stream=$dir/stream.jsonl
     # Another call may have begun to start it just now.
     left=60
@@ -252,7 +295,7 @@ follow() {
     [ -r "$stream" ] || die 65 "$stream cannot be read"
     exec 3<"$stream"
     unchanged || die 65 "$stream was shortened or replaced"
-    copy "$offset" >/dev/null || die 65 "$stream cannot be read"
+    pass "$offset" || die 65 "$stream cannot be read"
     # Standard input ends with the connection. Writing would show it only when there is something to write.
     exec 4<&0
     listen <&4 >/dev/null 2>&1 3<&- &
@@ -264,11 +307,17 @@ follow() {
         ended=
         [ ! -f "$dir/exit" ] || ended=1
         unchanged || die 65 "$stream was shortened or replaced"
-        if [ "$size" -gt "$offset" ]; then
-            copy $((size - offset)) || exit 74
-            offset=$size idle=0
+        more=$((size - offset))
+        if [ -n "$ended" ] && [ "$more" -gt "$last" ] && was_ended; then
+            printf 'fullsend-supervise %s %s\n' "$end" "$size" >&2
+            exit 76
+        elif [ "$more" -gt 0 ]; then
+            # In portions: an end is seen soon, however much is behind.
+            [ "$more" -le 4194304 ] || more=4194304
+            copy "$more" || exit 74
+            offset=$((offset + more)) idle=0
         elif [ -n "$ended" ]; then
-            read -r end <"$dir/exit" || end='v1 unknown 0'
+            was_ended
             printf 'fullsend-supervise %s %s\n' "$end" "$offset" >&2
             exit 0
         fi
@@ -375,14 +424,14 @@ settle() {
 verb=${1-}
 [ $# -eq 0 ] || shift
 case $verb:$# in
-run:6)
-    for number in "$2" "$4" "$5" "$6"; do is_number "$number" || die 67 "not a number: $number"; done
-    start "$1" "$2" "$3" "$4"
-    follow "$1" "$5" "$6"
+run:8)
+    for number in "$2" "$4" "$5" "$6" "$7" "$8"; do is_number "$number" || die 67 "not a number: $number"; done
+    start "$1" "$2" "$3" "$4" "$5"
+    follow "$1" "$6" "$7" "$8"
     ;;
-start:4) is_number "$2" && is_number "$4" && start "$@" ;;
-watch:4) watch "$@" ;;
-follow:3) is_number "$2" && is_number "$3" && follow "$@" ;;
+start:5) is_number "$2" && is_number "$4" && is_number "$5" && start "$@" ;;
+watch:5) watch "$@" ;;
+follow:4) is_number "$2" && is_number "$3" && is_number "$4" && follow "$@" ;;
 stop:2) is_number "$2" && stop "$@" ;;
 settle:1) settle "$1" ;;
 sweep:1) [ -n "$1" ] && sweep "$1" ;;

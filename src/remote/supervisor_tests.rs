@@ -10,6 +10,8 @@ use super::SUPERVISOR;
 
 const SHELLS: &[&str] = &["dash", "bash", "busybox"];
 const LONG: Duration = Duration::from_mins(1);
+/// More than any agent here writes.
+const MOST: &str = "1000000000";
 
 /// A machine with one kind of `sh`.
 struct Place {
@@ -32,9 +34,10 @@ impl Place {
     fn without_setsid(shell: &str, more: &[&str]) -> Option<Self> {
         let place = Self::with(shell)?;
         let bin = place.dir.path().join("bin");
-        for tool in ["cat", "cmp", "cp", "date", "dd", "grep", "ls", "mkdir", "mv", "rm", "sleep", "tr"]
-            .iter()
-            .chain(more)
+        for tool in
+            ["cat", "cmp", "cp", "date", "dd", "grep", "ls", "mkdir", "mv", "rm", "sleep", "tail", "tr"]
+                .iter()
+                .chain(more)
         {
             symlink(crate::process::locate(tool, "").ok()?, bin.join(tool)).unwrap();
         }
@@ -70,13 +73,18 @@ impl Place {
 
     /// Starts the agent and follows it.
     fn spawn(&self, deadline: &str, grace: &str) -> Follower {
+        self.spawn_limited(deadline, grace, MOST, MOST)
+    }
+
+    /// The same with other limits than those that nobody reaches.
+    fn spawn_limited(&self, deadline: &str, grace: &str, most: &str, rest: &str) -> Follower {
         let (dir, marker) = (self.run_dir().display().to_string(), self.marker());
-        Follower::new(self.command(&["run", &dir, deadline, &marker, grace, "0", "600"]))
+        Follower::new(self.command(&["run", &dir, deadline, &marker, grace, most, "0", "600", rest]))
     }
 
     fn follow(&self, offset: usize, life: &str) -> Follower {
         let dir = self.run_dir().display().to_string();
-        Follower::new(self.command(&["follow", &dir, &offset.to_string(), life]))
+        Follower::new(self.command(&["follow", &dir, &offset.to_string(), life, MOST]))
     }
 
     fn stop(&self, grace: &str) -> Output {
@@ -399,9 +407,53 @@ fn a_start_that_cannot_work_says_so() {
         let (status, _, err) = place.spawn("60", "5").finish();
         assert_eq!(status, 67, "{shell}");
         assert!(err.contains("command"), "{shell}: {err}");
-        let mut odd = place.command(&["run", "x", "1; touch /tmp/x", "m", "1", "0", "1"]).spawn().unwrap();
+        let mut odd =
+            place.command(&["run", "x", "1; touch /tmp/x", "m", "1", "1", "0", "1", "1"]).spawn().unwrap();
         odd.stdin.take().unwrap().flush().unwrap();
         assert_eq!(odd.wait().unwrap().code(), Some(67), "{shell}");
         assert!(!Path::new("/tmp/x").exists());
+    });
+}
+
+/// An agent that writes 200 KB and goes on to its deadline: its end is asked for, and found.
+#[test]
+fn of_an_agent_that_was_ended_only_a_rest_is_given() {
+    every_shell(|place, shell| {
+        place.agent(
+            "i=0; while [ $i -lt 2000 ]; do printf '%099d\\n' $i; i=$((i+1)); done; echo end; sleep 600",
+        );
+        let starter = place.spawn_limited("2", "1", MOST, MOST);
+        place.wait_for("exit");
+        starter.finish();
+        let dir = place.run_dir().display().to_string();
+        let (status, out, err) = Follower::new(place.command(&["follow", &dir, "0", "600", "1000"])).finish();
+        assert_eq!((status, out.len()), (76, 0), "{shell}: {err}");
+        assert!(err.contains("v1 deadline 2 200004\n"), "{shell}: {err}");
+        let (status, out, err) =
+            Follower::new(place.command(&["follow", &dir, "199004", "600", "1000"])).finish();
+        assert_eq!((status, out.len()), (0, 1000), "{shell}: {err}");
+        assert!(out.ends_with(b"1999\nend\n"), "{shell}");
+    });
+}
+
+#[test]
+fn of_an_agent_that_ended_by_itself_everything_is_given() {
+    every_shell(|place, shell| {
+        place.agent("head -c 9000000 /dev/zero");
+        let (status, out, err) = place.spawn_limited("60", "1", MOST, "1000").finish();
+        assert_eq!((status, out.len()), (0, 9_000_000), "{shell}: {err}");
+    });
+}
+
+#[test]
+fn an_agent_that_writes_too_much_is_ended() {
+    every_shell(|place, shell| {
+        place.agent("head -c 3000000 /dev/zero; head -c 1200000 /dev/zero >&2; echo end >&2; sleep 600");
+        let (status, _, err) = place.spawn_limited("300", "5", "4000000", "100").finish();
+        // The follower may have given everything by then.
+        assert!([0, 76].contains(&status) && err.contains("v1 flood 4 3000000\n"), "{shell}: {status} {err}");
+        assert_eq!(place.file("exit"), "v1 flood 4\n", "{shell}");
+        let said = fs_err::read(place.run_dir().join("stderr.log")).unwrap();
+        assert!(said.starts_with(b"[") && said.ends_with(b"end\n") && said.len() < 70_000, "{shell}");
     });
 }

@@ -10,6 +10,7 @@ pub mod findings;
 pub mod github;
 pub mod gitlab;
 pub mod html;
+mod live;
 pub mod markdown;
 mod printer;
 pub mod problem;
@@ -18,6 +19,7 @@ pub mod sanitize;
 mod text;
 
 pub use ci::Ci;
+pub use live::Live;
 pub use printer::{ColorChoice, Mark, Printer, Verbosity, note, written};
 pub use sanitize::truncate;
 pub use text::{bytes, duration, hex, last_lines};

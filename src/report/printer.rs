@@ -12,6 +12,7 @@ use owo_colors::{OwoColorize as _, Style};
 
 use super::ci::Ci;
 use super::github::{annotate, escape_data};
+use super::live::{self, Live};
 use super::sanitize;
 use super::text::duration;
 use crate::secrets::{MIN_LEN, Redactor, Registry};
@@ -257,6 +258,16 @@ impl Printer {
         }
     }
 
+    /// A line at the bottom that can be drawn anew, where somebody looks at a terminal.
+    pub fn live(&self) -> Option<Live> {
+        let seen = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
+        // What is logged goes to the same terminal and would be written into the line.
+        let logged =
+            tracing::level_filters::LevelFilter::current() != tracing::level_filters::LevelFilter::OFF;
+        (seen && !logged && self.ci == Ci::None && self.verbosity >= Verbosity::Normal)
+            .then(|| Live::new(self.color))
+    }
+
     /// One line of the closing block; printed also with `-q`.
     pub fn closing(&self, key: &str, value: &str) {
         let value = self.clean(value);
@@ -348,6 +359,7 @@ impl Printer {
     /// wrong is kept for [`written`].
     fn raw(text: &str) {
         let mut out = std::io::stdout().lock();
+        let text = live::around(text);
         let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         drop(out);
         note(done);
@@ -356,6 +368,11 @@ impl Printer {
     fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Draws the line at the bottom anew.
+pub(super) fn redraw() {
+    Printer::raw("");
 }
 
 /// The first thing that went wrong in writing to standard output.

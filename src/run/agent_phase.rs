@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::time::{Instant, interval, interval_at, sleep};
 
 use super::bootstrap::Bootstrapped;
 use super::context::Cx;
@@ -13,12 +13,13 @@ use super::outcome::EndedBy;
 use super::prepare::Prepared;
 use super::servers::Servers;
 use super::watch::{Bells, Watch, Watched};
+use crate::agent::render::ShowAgent;
 use crate::agent::{Exit, Metrics};
 use crate::error::{Code, Error, Result};
 use crate::plan::layout::{Layout, SUPERVISOR};
 use crate::process::scale;
-use crate::remote::{self, Ended, Hurry, Launch, Session};
-use crate::report::duration;
+use crate::remote::{self, Ended, Heard, Hurry, Launch, MOST, Session};
+use crate::report::{Live, bytes, duration};
 use crate::secrets::Registry;
 use crate::telemetry;
 
@@ -29,12 +30,16 @@ const RESULT_GRACE: Duration = Duration::from_secs(30);
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// The same after a cancel, where everything has to fit into seven seconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
+/// How long the rest of the stream is read after a cancel. It belongs to the seconds that are left for everything.
+const CANCEL_REST: Duration = Duration::from_millis(500);
 /// After how long a silence there is a notice.
 const SILENCE: Duration = Duration::from_mins(5);
 /// A secret whose parts come further apart than this may be shown in parts.
 const SETTLED: Duration = Duration::from_millis(500);
 /// How long the notice of a budget may be under way.
 const NOTICE_LIMIT: Duration = Duration::from_secs(20);
+/// How often the line at the bottom of a terminal is drawn.
+const REFRESH: Duration = Duration::from_millis(500);
 /// How often a running agent is spoken of.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -77,7 +82,8 @@ pub(super) async fn run_agent(
             marker: cx.id.id.to_string(),
             traceparent: Some(cx.trace.traceparent()),
         };
-        let (ended, ended_by) = follow(cx, session, &launch, plan.deadlines.idle, &watch, &bells).await;
+        let (ended, ended_by) =
+            follow(cx, session, &launch, plan.deadlines.idle, &watch, &bells, prepared.show_agent).await;
         let mut watched = watch.into_inner().finish()?;
         // Not every stream says them.
         let metrics = &mut watched.metrics;
@@ -119,9 +125,10 @@ async fn follow(
     idle: Option<Duration>,
     watch: &RefCell<Watch<'_>>,
     bells: &Bells,
+    show: ShowAgent,
 ) -> (Result<Ended>, EndedBy) {
     let notices = notices(session, launch);
-    let mut sink = |chunk: &[u8]| watch.borrow_mut().push(chunk);
+    let mut sink = |heard: Heard<'_>| watch.borrow_mut().hear(heard);
     let overdue = async {
         loop {
             bells.concluded.notified().await;
@@ -140,6 +147,7 @@ async fn follow(
         Some(_) => (EndedBy::Cancel, CANCEL_GRACE),
         None => (EndedBy::Deadline, scale::pause(STOP_GRACE)),
     };
+    let live = if show == ShowAgent::Full { cx.ui.live() } else { None };
     let (ended_by, grace) = tokio::select! {
         ended = remote::run_agent(session, launch, &hurry, &mut sink) => {
             return (ended, if hurry.used() { asked().0 } else { EndedBy::Itself });
@@ -149,16 +157,37 @@ async fn follow(
         () = bells.over.notified() => (EndedBy::Budget, scale::pause(STOP_GRACE)),
         () = server_died(cx) => (EndedBy::ApiServer, scale::pause(STOP_GRACE)),
         () = overdue => (EndedBy::AfterResult, scale::pause(STOP_GRACE)),
-        never = heartbeat(cx, launch.deadline, watch) => match never {},
+        never = heartbeat(cx, launch.deadline, watch, live.is_some()) => match never {},
+        never = status_line(live.as_ref(), watch) => match never {},
         never = give_notice(cx, notices, watch, bells) => match never {},
         never = settling(watch) => match never {},
     };
+    drop(live);
     let rest = async {
-        remote::stop(session, launch, grace).await?;
-        let from = watch.borrow().bytes();
-        remote::follow_rest(session, launch, from, &mut sink).await
+        let exit = end(cx, session, launch, grace).await?.unwrap_or(remote::Exit::Unknown);
+        let from = watch.borrow().offset();
+        let late = async {
+            cx.signals.wait(1).await;
+            sleep(CANCEL_REST).await;
+        };
+        tokio::select! {
+            ended = remote::follow_rest(session, launch, from, &mut sink) => ended,
+            // What is missing is not waited for by somebody who cancelled.
+            () = late => Ok(Ended { exit, reattached: 0, tampered: false, bytes: from }),
+        }
     };
     (cx.signals.guard_urgent(rest).await, ended_by)
+}
+
+/// Ends the agent. A signal meanwhile shortens its grace.
+async fn end(cx: &Cx, session: &Session, launch: &Launch, grace: Duration) -> Result<Option<remote::Exit>> {
+    if cx.signals.first().is_none() {
+        tokio::select! {
+            stopped = remote::stop(session, launch, grace) => return stopped,
+            _ = cx.signals.wait(1) => {}
+        }
+    }
+    remote::stop(session, launch, grace.min(CANCEL_GRACE)).await
 }
 
 /// What the span of an iteration says.
@@ -263,8 +292,26 @@ async fn settling(watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
     }
 }
 
-/// Speaks up by timer, so that a log never looks dead; louder, once, when nothing is heard of the agent.
-async fn heartbeat(cx: &Cx, limit: Duration, watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
+/// Keeps the line at the bottom of a terminal up to date.
+async fn status_line(live: Option<&Live>, watch: &RefCell<Watch<'_>>) -> std::convert::Infallible {
+    let Some(live) = live else { return std::future::pending().await };
+    let mut ticks = interval(REFRESH);
+    let begun = Instant::now();
+    loop {
+        ticks.tick().await;
+        let took = Duration::from_secs(begun.elapsed().as_secs());
+        live.show(&format!("  agent: {}{}", duration(took), figures(watch.borrow().metrics())));
+    }
+}
+
+/// Speaks up by timer, so that a log never looks dead; louder, once, when nothing is heard of the agent. Whoever sees a
+/// live line needs no more than the latter.
+async fn heartbeat(
+    cx: &Cx,
+    limit: Duration,
+    watch: &RefCell<Watch<'_>>,
+    live: bool,
+) -> std::convert::Infallible {
     let start = Instant::now();
     let mut noticed = false;
     let mut ticks = interval_at(start + HEARTBEAT, HEARTBEAT);
@@ -280,6 +327,9 @@ async fn heartbeat(cx: &Cx, limit: Duration, watch: &RefCell<Watch<'_>>) -> std:
             ));
         }
         noticed = quiet >= SILENCE;
+        if live {
+            continue;
+        }
         cx.ui.info(
             "agent",
             &format!(
@@ -298,10 +348,11 @@ impl Ran {
         watched.evidence.exit = match ended.exit {
             remote::Exit::Code(code) => Exit::Status(code),
             remote::Exit::Signal(signal) => Exit::Signal(signal),
-            remote::Exit::Deadline | remote::Exit::Unknown => Exit::Unknown,
+            remote::Exit::Deadline | remote::Exit::Flood | remote::Exit::Unknown => Exit::Unknown,
         };
         let ended_by = match (ended.exit, ended_by) {
             (remote::Exit::Deadline, _) => EndedBy::Deadline,
+            (remote::Exit::Flood, _) => EndedBy::Flood,
             (remote::Exit::Unknown, EndedBy::Itself) => EndedBy::Unknown,
             (_, by) => by,
         };
@@ -316,6 +367,9 @@ impl Ran {
         }
         if self.ended_by == EndedBy::ApiServer {
             failures.extend(cx.servers.get().and_then(Servers::dead));
+        }
+        if self.ended_by == EndedBy::Flood {
+            failures.push(flood());
         }
         // Also of an agent that ended by itself before it could be ended.
         failures.extend(self.watched.over.as_ref().map(over_budget));
@@ -355,6 +409,16 @@ impl Ran {
         }
         failures
     }
+}
+
+/// The error of an agent that wrote without end.
+fn flood() -> Error {
+    let most = bytes(scale::size(MOST));
+    let what = format!("the agent wrote more than {most} to its standard output and standard error");
+    Error::new(Code::AgentBudget, what).help(
+        "does a program that it starts write without end? let it write to a file in the sandbox; what the agent had done \
+         is in the run directory",
+    )
 }
 
 /// The error of a budget that is used up.

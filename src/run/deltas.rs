@@ -85,6 +85,13 @@ impl Deltas {
         out
     }
 
+    /// Bytes are missing before the next ones, which may begin within a line. Gives what is held back.
+    pub(super) fn gap(&mut self) -> Vec<u8> {
+        let out = self.finish();
+        self.state = State::Pass;
+        out
+    }
+
     fn judge(&mut self, ends: bool, out: &mut Vec<u8>) {
         if self.state == State::Head && (ends || self.line.len() >= HEAD) {
             let head = &self.line[..self.line.len().min(HEAD)];

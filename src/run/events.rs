@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::agent::Event;
 use crate::error::Result;
+use crate::process::scale;
 use crate::secrets::Registry;
 
 /// The version of the format, on every line.
@@ -21,6 +22,9 @@ const TEXT: usize = 16 * 1024;
 /// across the end of what is held is not written in part.
 const HELD: usize = 4 * TEXT;
 
+/// The most that the file holds; then only the last result follows.
+const CAP: u64 = 50_000_000;
+
 /// Writes the events of one iteration. A text that came in pieces is one line.
 #[derive(Debug)]
 pub(super) struct EventLog<'a> {
@@ -28,7 +32,17 @@ pub(super) struct EventLog<'a> {
     secrets: &'a Registry,
     held: Option<Held>,
     number: u64,
+    room: Room,
     failed: Option<std::io::Error>,
+}
+
+/// What still fits.
+#[derive(Debug)]
+enum Room {
+    /// So many bytes.
+    Left(u64),
+    /// Nothing but the last result, when there is one.
+    Full(Option<Event>),
 }
 
 #[derive(Debug)]
@@ -49,11 +63,21 @@ impl<'a> EventLog<'a> {
     /// Begins the file.
     pub(super) fn create(path: &Path, secrets: &'a Registry) -> Result<Self> {
         let file = fs_err::File::create(path)?;
-        Ok(Self { file, secrets, held: None, number: 0, failed: None })
+        Ok(Self::new(file, secrets, scale::size(CAP)))
+    }
+
+    fn new(file: fs_err::File, secrets: &'a Registry, cap: u64) -> Self {
+        Self { file, secrets, held: None, number: 0, room: Room::Left(cap), failed: None }
     }
 
     /// Takes an event. Never fails: what could not be written is the answer of [`EventLog::finish`].
     pub(super) fn event(&mut self, event: &Event) {
+        if let Room::Full(last) = &mut self.room {
+            if matches!(event, Event::Result(_)) {
+                *last = Some(event.clone());
+            }
+            return;
+        }
         match event {
             Event::Text { text, end } => self.piece(false, text, *end),
             Event::Thinking { text, end } => self.piece(true, text, *end),
@@ -69,6 +93,9 @@ impl<'a> EventLog<'a> {
     /// The stream has ended.
     pub(super) fn finish(mut self) -> Option<std::io::Error> {
         self.release();
+        if let Room::Full(Some(last)) = std::mem::replace(&mut self.room, Room::Left(u64::MAX)) {
+            self.write(&last);
+        }
         self.failed
     }
 
@@ -94,21 +121,44 @@ impl<'a> EventLog<'a> {
     }
 
     fn write(&mut self, event: &Event) {
+        let Some(line) = self.line(event) else { return };
+        match &mut self.room {
+            Room::Left(left) if *left >= line.len() as u64 => {
+                *left -= line.len() as u64;
+                self.put(&line);
+            }
+            Room::Left(_) => {
+                let last = matches!(event, Event::Result(_)).then(|| event.clone());
+                self.room = Room::Full(last);
+                let message = "this file is full; of what follows only the last result is written".to_owned();
+                if let Some(line) = self.line(&Event::Warning { message }) {
+                    self.put(&line);
+                }
+            }
+            Room::Full(_) => {}
+        }
+    }
+
+    fn put(&mut self, line: &[u8]) {
         self.number += 1;
-        let Ok(mut event) = serde_json::to_value(event) else { return };
+        if self.failed.is_none()
+            && let Err(error) = self.file.write_all(line)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn line(&self, event: &Event) -> Option<Vec<u8>> {
+        let Ok(mut event) = serde_json::to_value(event) else { return None };
         self.tidy(&mut event);
         // Pieces are put together, so that nothing is left to say.
         if let Some(map) = event.as_object_mut() {
             map.shift_remove("end");
         }
-        let line = Line { schema: SCHEMA, n: self.number, event: &event };
-        let Ok(mut line) = serde_json::to_vec(&line) else { return };
+        let line = Line { schema: SCHEMA, n: self.number + 1, event: &event };
+        let mut line = serde_json::to_vec(&line).ok()?;
         line.push(b'\n');
-        if self.failed.is_none()
-            && let Err(error) = self.file.write_all(&line)
-        {
-            self.failed = Some(error);
-        }
+        Some(line)
     }
 
     /// Without secrets, and no text longer than its limit.
@@ -134,10 +184,14 @@ mod tests {
     use crate::secrets::Secret;
 
     fn written(events: &[Event]) -> Vec<Value> {
+        written_up_to(CAP, events)
+    }
+
+    fn written_up_to(cap: u64, events: &[Event]) -> Vec<Value> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events.jsonl");
         let registry = Registry::new([&Secret::from("hunter2-hunter2")]);
-        let mut log = EventLog::create(&path, &registry).unwrap();
+        let mut log = EventLog::new(fs_err::File::create(&path).unwrap(), &registry, cap);
         for event in events {
             log.event(event);
         }
@@ -168,6 +222,21 @@ mod tests {
         for (n, line) in lines.iter().enumerate() {
             assert_eq!((&line["schema"], &line["n"]), (&Value::from(SCHEMA), &Value::from(n as u64 + 1)));
         }
+    }
+
+    #[test]
+    fn a_full_file_says_so_and_ends_with_the_last_result() {
+        let result =
+            |text: &str| Event::Result(crate::agent::ResultEvent { text: text.into(), ..Default::default() });
+        let mut events = vec![Event::Turn; 100];
+        events.extend([result("early"), Event::Turn, text("pieces", false), result("last"), Event::Turn]);
+        let lines = written_up_to(1000, &events);
+        let kinds: Vec<_> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
+        let turns = kinds.len() - 2;
+        assert!((10..30).contains(&turns) && kinds[..turns].iter().all(|k| *k == "turn"), "{kinds:?}");
+        assert_eq!(kinds[turns..], ["warning", "result"]);
+        assert_eq!(lines[turns + 1]["text"], "last");
+        assert_eq!(lines[turns + 1]["n"], turns + 2);
     }
 
     #[test]

@@ -93,7 +93,10 @@ pub(super) fn weightiest(failures: Vec<Error>) -> Option<Error> {
 impl EndedBy {
     /// Whether the agent was ended before it was done.
     pub(super) fn is_early(self) -> bool {
-        matches!(self, Self::Deadline | Self::Silence | Self::ApiServer | Self::Budget | Self::Cancel)
+        matches!(
+            self,
+            Self::Deadline | Self::Silence | Self::ApiServer | Self::Budget | Self::Flood | Self::Cancel
+        )
     }
 }
 
@@ -109,6 +112,8 @@ pub(super) enum EndedBy {
     Silence,
     /// A budget that was used up.
     Budget,
+    /// It wrote more than anybody can want to read.
+    Flood,
     /// A server on the host that it needs has ended.
     ApiServer,
     /// A cancel of the run.

@@ -1,7 +1,8 @@
 //! Lines on their way to the console, as one stream: a secret that a line break cuts, that an agent sends in pieces,
 //! or that a long line is split within, is not shown in parts.
 
-use crate::report::Printer;
+use crate::process::scale;
+use crate::report::{Ci, Printer};
 use crate::secrets::Redactor;
 
 /// Shows lines without secrets. The end of a line that may be the beginning of a secret is held back until the next
@@ -11,12 +12,20 @@ pub(super) struct Shown<'a> {
     ui: &'a Printer,
     redactor: Redactor,
     line: Vec<u8>,
+    /// How many more bytes are shown.
+    room: u64,
 }
+
+/// The most that is shown of one iteration. Logs of CI systems are cut (GitLab's at 4 MiB), and what is told at the
+/// end of a run matters more.
+const MOST: u64 = 64_000_000;
+const MOST_IN_CI: u64 = 2_000_000;
 
 impl<'a> Shown<'a> {
     /// The way to the console of `ui`.
     pub(super) fn new(ui: &'a Printer) -> Self {
-        Self { ui, redactor: ui.redactor(), line: Vec::new() }
+        let most = if ui.ci() == Ci::None { MOST } else { MOST_IN_CI };
+        Self { ui, redactor: ui.redactor(), line: Vec::new(), room: scale::size(most) }
     }
 
     /// Takes a line without its end.
@@ -51,6 +60,11 @@ impl<'a> Shown<'a> {
     /// Longer lines are shown in pieces.
     const LIMIT: usize = 16 * 1024;
 
+    /// Whether nothing more will be shown.
+    pub(super) fn is_full(&self) -> bool {
+        self.room == 0
+    }
+
     fn take(&mut self, decided: &[u8]) {
         for piece in decided.split_inclusive(|b| *b == b'\n') {
             self.line.extend_from_slice(piece);
@@ -62,6 +76,14 @@ impl<'a> Shown<'a> {
 
     fn show(&mut self) {
         let line = std::mem::take(&mut self.line);
+        if self.room == 0 {
+            return;
+        }
+        self.room = self.room.saturating_sub(line.len() as u64 + 1);
+        if self.room == 0 {
+            self.ui.warn("more of the agent's output is not shown; stream.jsonl in the run directory has it");
+            return;
+        }
         self.ui.foreign(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
     }
 }

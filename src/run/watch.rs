@@ -1,6 +1,5 @@
 //! Watching the agent's stream while it runs: the raw copy, the events, the figures, the display.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -11,12 +10,15 @@ use tokio::sync::Notify;
 use super::context::Cx;
 use super::deltas::Deltas;
 use super::events::EventLog;
+use super::kept::Kept;
 use super::meter::{Kind, Meter, Over};
 use super::shown::Shown;
 use crate::agent::render::{Line, Renderer, ShowAgent};
 use crate::agent::{Decoder, Event, Evidence, Format, Metrics};
 use crate::error::{Error, Result};
-use crate::report::hex;
+use crate::process::scale;
+use crate::remote::{Heard, MOST};
+use crate::report::{Printer, hex};
 use crate::secrets::{Redactor, Registry};
 use crate::telemetry::Tools;
 
@@ -25,6 +27,8 @@ use crate::telemetry::Tools;
 pub(super) struct StreamRecord {
     /// Bytes that the sandbox sent.
     pub bytes: u64,
+    /// Bytes of the stream that are not in the copy: it was full, or they were left in the sandbox.
+    pub left_out: u64,
     /// SHA-256 of those bytes, in hexadecimal.
     pub sha256: String,
     /// How often a secret was replaced in the copy.
@@ -33,10 +37,12 @@ pub(super) struct StreamRecord {
 
 /// Takes in the stream of one iteration.
 pub(super) struct Watch<'a> {
-    file: fs_err::File,
-    failed: Option<std::io::Error>,
+    ui: &'a Printer,
+    copy: Kept,
     hash: Sha256,
     bytes: u64,
+    /// Bytes that were left in the sandbox.
+    missing: u64,
     deltas: Deltas,
     redactor: Redactor,
     decoder: Decoder,
@@ -97,11 +103,11 @@ impl<'a> Watch<'a> {
         meter: Meter,
     ) -> Result<Self> {
         Ok(Self {
-            // Not buffered: what was heard of an agent must outlive a run that is killed.
-            file: fs_err::File::create(dir.join("stream.jsonl"))?,
-            failed: None,
+            ui: &cx.ui,
+            copy: Kept::create(&dir.join("stream.jsonl"))?,
             hash: Sha256::new(),
             bytes: 0,
+            missing: 0,
             deltas: Deltas::new(secrets),
             redactor: Redactor::new(secrets),
             decoder: Decoder::new(format),
@@ -123,9 +129,16 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Takes a chunk. Never fails: whoever reads the stream must keep draining, or the agent blocks; a full disk
-    /// is reported at the end.
-    pub(super) fn push(&mut self, chunk: &[u8]) {
+    /// Takes what was heard. Never fails: whoever reads the stream must keep draining; a full disk is reported at the
+    /// end.
+    pub(super) fn hear(&mut self, heard: Heard<'_>) {
+        match heard {
+            Heard::Bytes(chunk) => self.push(chunk),
+            Heard::Gap(missing) => self.gap(missing),
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
         self.hash.update(chunk);
         let copy = self.deltas.push(chunk);
@@ -136,9 +149,23 @@ impl<'a> Watch<'a> {
         self.decoder.push(chunk, &mut |event| reader.event(&event, plain));
     }
 
-    /// Bytes so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    fn gap(&mut self, missing: u64) {
+        let rest = self.deltas.gap();
+        let mut rest = self.redactor.push(&rest);
+        rest.extend(self.redactor.flush());
+        self.write(&rest);
+        self.copy.gap(missing);
+        self.missing += missing;
+        self.decoder.gap();
+        self.ui.warn(&format!(
+            "when the agent was ended, much of its output was not read yet: {} of it are left out, its end is not",
+            crate::report::bytes(missing)
+        ));
+    }
+
+    /// Where the next byte stands in the stream.
+    pub(super) fn offset(&self) -> u64 {
+        self.bytes + self.missing
     }
 
     /// Since the last event.
@@ -178,12 +205,15 @@ impl<'a> Watch<'a> {
         reader.end(plain);
         reader.tools.finish();
         reader.evidence.stream = self.decoder.stats();
-        if let Some(error) = self.failed.or(reader.log.finish()) {
-            return Err(Error::io("cannot write the agent's stream", &error));
+        let failed = |error| Error::io("cannot write the agent's stream", &error);
+        let left_out = self.copy.finish().map_err(failed)?;
+        if let Some(error) = reader.log.finish() {
+            return Err(failed(error));
         }
         Ok(Watched {
             stream: StreamRecord {
                 bytes: self.bytes,
+                left_out,
                 sha256: hex(self.hash.finalize()),
                 replacements: self.deltas.replaced() + self.redactor.replaced(),
             },
@@ -194,10 +224,13 @@ impl<'a> Watch<'a> {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        if self.failed.is_none()
-            && let Err(error) = self.file.write_all(bytes)
-        {
-            self.failed = Some(error);
+        if self.copy.push(bytes) {
+            self.ui.warn(&format!(
+                "the agent has written {}: stream.jsonl is full, and of the rest only the end is kept; at {} the agent \
+                 is ended",
+                crate::report::bytes(self.offset()),
+                crate::report::bytes(scale::size(MOST)),
+            ));
         }
     }
 }
@@ -254,7 +287,7 @@ impl Reader<'_> {
     }
 
     fn line(&mut self, line: &Line, plain: bool) {
-        if self.show.shows(line.kind, plain) {
+        if self.show.shows(line.kind, plain) && !self.shown.is_full() {
             self.shown.line(&line.text);
         }
     }

@@ -33,6 +33,7 @@
 mod cancel;
 mod connection;
 mod deadlines;
+mod flood;
 mod gateway;
 mod host;
 mod salvage;

@@ -31,6 +31,7 @@ mod inputs;
 mod install;
 mod lifecycle;
 mod limits;
+mod live;
 mod local;
 mod model_stub;
 mod opencode;

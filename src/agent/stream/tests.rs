@@ -49,7 +49,10 @@ impl Seen {
 }
 
 fn decode<'a>(format: Format, chunks: impl IntoIterator<Item = &'a [u8]>) -> Seen {
-    let mut decoder = Decoder::new(format);
+    run(Decoder::new(format), chunks)
+}
+
+fn run<'a>(mut decoder: Decoder, chunks: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let mut events = Vec::new();
     for chunk in chunks {
         decoder.push(chunk, &mut |e| events.push(e));
@@ -300,12 +303,90 @@ proptest! {
     }
 
     #[test]
+    fn cuts_do_not_matter_to_any_recorded_stream(at in any::<prop::sample::Index>(), size in 1_usize..4000) {
+        let all = recorded();
+        let (name, bytes) = &all[at.index(all.len())];
+        prop_assert_eq!(decode(Format::Auto, bytes.chunks(size)), decode(Format::Auto, [&bytes[..]]), "{}", name);
+    }
+
+    #[test]
     fn no_bytes_stop_the_decoder(noise in prop::collection::vec(any::<u8>(), 0..300), at in 0usize..12_000) {
         let whole = fixture!("edit");
         let at = at.min(whole.len());
         let seen = decode(Format::StreamJson, [&whole[..at], &noise, b"\n", RESULT.as_bytes(), b"\n"]);
         prop_assert!(matches!(seen.events.last(), Some(Event::Result(r)) if r.text == "ok"));
     }
+}
+
+/// Every recorded stream.
+fn recorded() -> Vec<(String, Vec<u8>)> {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams");
+    let mut all: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+        .map(|path| (path.display().to_string(), std::fs::read(path).unwrap()))
+        .collect();
+    all.sort();
+    assert!(all.len() > 20, "{}", all.len());
+    all
+}
+
+#[test]
+fn who_only_counts_gets_the_same_figures_and_the_same_verdict() {
+    for (name, bytes) in recorded() {
+        // Whole, and as a run leaves it that was killed in the middle.
+        for bytes in [&bytes[..], &bytes[..bytes.len() / 2]] {
+            let (full, counted) =
+                (decode(Format::Auto, [bytes]), run(Decoder::counting(Format::Auto), [bytes]));
+            let kinds = |seen: &Seen| seen.events.iter().map(std::mem::discriminant).collect::<Vec<_>>();
+            assert_eq!(counted.metrics, full.metrics, "{name}");
+            assert_eq!(counted.evidence, full.evidence, "{name}");
+            assert_eq!(kinds(&counted), kinds(&full), "{name}");
+            assert!(counted.text().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_gap_costs_the_lines_that_it_cuts_and_no_other() {
+    let text = br#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"one"}]}}"#;
+    let mut decoder = Decoder::new(Format::StreamJson);
+    let mut events = Vec::new();
+    decoder.push(&[text, &b"\n"[..], &text[..30]].concat(), &mut |e| events.push(e));
+    decoder.gap();
+    decoder.push(&[&text[50..], &b"\n"[..], RESULT.as_bytes(), b"\n"].concat(), &mut |e| events.push(e));
+    decoder.finish(&mut |e| events.push(e));
+    assert_eq!((decoder.stats().lines, decoder.stats().malformed), (2, 1));
+    assert!(matches!(&events[..], [Event::Turn, Event::Text { .. }, Event::Result(_)]), "{events:?}");
+}
+
+#[test]
+fn inputs_of_tools_are_summed_up_wherever_they_stand() {
+    // The input before the name, a field that is escaped, other types, more fields than are known.
+    let tool = |input: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"input":{input},"name":"Bash","type":"tool_use","id":""}}]}}}}"#
+        )
+    };
+    let lines = [
+        tool(r#"{"command":"echo \"a\" \u00e9","deep":{"x":[1,{}]}}"#),
+        tool("[1]"),
+        tool("7"),
+        tool(r#"{"command":["x"]}"#),
+        tool("null"),
+    ];
+    let seen = claude((lines.join("\n") + "\n").as_bytes());
+    let shown: Vec<_> = seen
+        .events
+        .iter()
+        .filter_map(|e| match e {
+            Event::ToolUse { summary, .. } => Some(summary.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(shown, ["echo \"a\" é", "", "", "", ""]);
+    assert_eq!(seen.stats.malformed, 0);
 }
 
 /// Streams of the other CLIs.

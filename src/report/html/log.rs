@@ -14,7 +14,7 @@ const LAST: usize = 3000;
 /// Longer lines are cut, in bytes.
 const LINE: usize = 2000;
 /// So much of a stream is read, in bytes.
-const STREAM: u64 = 256 * 1024 * 1024;
+const STREAM: u64 = 256_000_000;
 /// So much of standard error is shown, in bytes from each end.
 const STDERR: u64 = 32 * 1024;
 
