@@ -4,6 +4,8 @@
 //! usage that the message began with. With `--include-partial-messages` raw `stream_event` lines come as well,
 //! and the whole message follows them. So everything is keyed by message and tool id: nothing counts twice.
 
+use std::collections::BTreeMap;
+
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -86,6 +88,16 @@ struct ResultLine<'a> {
     permission_denials: List<Object<Denial<'a>>>,
     #[serde(borrow)]
     session_id: Scalar<'a>,
+    #[serde(borrow)]
+    model_usage_since_last_result: Object<BTreeMap<String, Object<ModelUsage<'a>>>>,
+}
+
+/// What was used of one model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ModelUsage<'a> {
+    #[serde(borrow, rename = "costUSD")]
+    cost_usd: Scalar<'a>,
 }
 
 /// A tool use that was refused.
@@ -138,6 +150,8 @@ pub(super) struct ClaudeStream {
     open: Option<Open>,
     /// Whether texts, summaries and ids are wanted.
     texts: bool,
+    /// What the session had cost when this stream began; known with the first result.
+    carried: Option<f64>,
 }
 
 type Sink<'a> = &'a mut dyn FnMut(Event);
@@ -153,6 +167,7 @@ impl ClaudeStream {
             current: None,
             open: None,
             texts,
+            carried: None,
         }
     }
 
@@ -362,6 +377,7 @@ impl ClaudeStream {
     }
 
     fn result(&mut self, line: ResultLine<'_>, sink: Sink<'_>) {
+        let cost = self.cost(&line);
         let denials = line.permission_denials.0;
         for denial in &denials {
             self.denial(denial.0.as_ref().unwrap_or(&Denial::default()), sink);
@@ -370,7 +386,7 @@ impl ClaudeStream {
             subtype: line.subtype.into_text().unwrap_or_default(),
             is_error: line.is_error.is_true(),
             num_turns: line.num_turns.count(),
-            total_cost_usd: line.total_cost_usd.float(),
+            total_cost_usd: cost,
             usage: line.usage.0.map(Usage::from),
             text: line.result.into_text().unwrap_or_default(),
             errors: line.errors.0.into_iter().filter_map(Scalar::into_text).collect(),
@@ -378,6 +394,21 @@ impl ClaudeStream {
             permission_denials: denials.len() as u64,
             session_id: line.session_id.into_text(),
         }));
+    }
+
+    /// What this start cost. 2.1.332 adds what the session cost before to the total, but not to what it says of the
+    /// time since its last result; 2.1.50 says nothing of that time, and adds nothing (both tried).
+    fn cost(&mut self, line: &ResultLine<'_>) -> Option<f64> {
+        let total = line.total_cost_usd.float()?;
+        let carried = *self.carried.get_or_insert_with(|| {
+            let since = line.model_usage_since_last_result.0.as_ref();
+            let costs = |models: &BTreeMap<String, Object<ModelUsage<'_>>>| {
+                models.values().filter_map(|of| of.0.as_ref()?.cost_usd.float()).sum::<f64>()
+            };
+            // Sums of fractions differ in their last digits.
+            since.map(|models| total - costs(models)).filter(|carried| *carried > 1e-9).unwrap_or(0.0)
+        });
+        Some(total - carried)
     }
 
     fn tool_results(&self, line: MessageLine<'_>, sink: Sink<'_>) {

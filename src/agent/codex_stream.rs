@@ -2,7 +2,8 @@
 //!
 //! Items come as `item.started`, `item.updated` and `item.completed` with one id; everything is counted by it.
 //! The stream names neither the model nor the single answers of it: a new answer shows in the first item that
-//! follows the end of a tool's. Tokens come once, with the end of the turn, and cost never.
+//! follows the end of a tool's. Tokens come once, with the end of the turn, and cost never. Those of a session that goes
+//! on include what it used before (tried).
 
 use serde::Deserialize;
 
@@ -101,6 +102,40 @@ impl From<Tokens<'_>> for Usage {
     }
 }
 
+/// One line of a session's transcript, as far as it tells of tokens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Recorded<'a> {
+    #[serde(borrow)]
+    payload: Object<Payload<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Payload<'a> {
+    #[serde(borrow)]
+    info: Object<Info<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Info<'a> {
+    #[serde(borrow)]
+    total_token_usage: Object<Tokens<'a>>,
+}
+
+/// What a session used, by the last count in its transcript. The stream tells it only at the end of a turn that went
+/// well. A count of nothing stands where the context was full.
+pub(super) fn tokens(transcript: &[u8]) -> Option<Usage> {
+    let told = |line: &[u8]| {
+        memchr::memmem::find(line, b"total_token_usage")?;
+        let mut fixed = None;
+        let line = parse::<Object<Recorded<'_>>>(line, &mut fixed).ok()?.0?;
+        line.payload.0?.info.0?.total_token_usage.0.map(Usage::from).filter(|usage| !usage.is_zero())
+    };
+    transcript.rsplit(|b| *b == b'\n').find_map(told)
+}
+
 type Sink<'a> = &'a mut dyn FnMut(Event);
 
 /// The decoder of one stream.
@@ -112,19 +147,22 @@ pub(super) struct CodexStream {
     turn: bool,
     turns: u64,
     text: String,
+    /// What the session had used when this stream began.
+    before: Usage,
     usage: Usage,
     /// Whether texts, summaries and ids are wanted.
     texts: bool,
 }
 
 impl CodexStream {
-    pub(super) fn new(texts: bool) -> Self {
+    pub(super) fn new(texts: bool, before: Usage) -> Self {
         Self {
             session: None,
             tools: Recent::new(),
             turn: false,
             turns: 0,
             text: String::new(),
+            before,
             usage: Usage::default(),
             texts,
         }
@@ -221,13 +259,18 @@ impl CodexStream {
             self.answer(sink);
         }
         self.turn = false;
-        let usage = usage.unwrap_or_default();
+        let usage = self.own(usage.unwrap_or_default());
         let more = usage.since(&self.usage);
         self.usage = usage;
         if !more.is_zero() {
             sink(Event::Tokens(more));
         }
         sink(Event::Result(ResultEvent { subtype: "success".into(), usage: Some(usage), ..self.result() }));
+    }
+
+    /// The part of this stream; all of it where what was used before cannot be in it.
+    fn own(&self, usage: Usage) -> Usage {
+        if usage.max(&self.before) == usage { usage.since(&self.before) } else { usage }
     }
 
     fn result(&mut self) -> ResultEvent {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claude_stream::{ClaudeStream, Malformed};
 use super::codex_stream::CodexStream;
-use super::event::Event;
+use super::event::{Event, Usage};
 use super::lines::{Lines, Piece};
 use super::opencode_stream::OpencodeStream;
 use super::plain::{self, First};
@@ -54,6 +54,7 @@ pub struct Decoder {
 #[derive(Debug)]
 struct Inner {
     speaker: Speaker,
+    before: Usage,
     stats: Stats,
     texts: bool,
 }
@@ -67,9 +68,9 @@ enum Speaker {
 }
 
 impl Speaker {
-    fn new(format: Format, texts: bool) -> Self {
+    fn new(format: Format, texts: bool, before: Usage) -> Self {
         match format {
-            Format::Codex => Speaker::Codex(Box::new(CodexStream::new(texts))),
+            Format::Codex => Speaker::Codex(Box::new(CodexStream::new(texts, before))),
             Format::Opencode => Speaker::Opencode(Box::new(OpencodeStream::new(texts))),
             Format::StreamJson | Format::Auto => Speaker::Claude(Box::new(ClaudeStream::new(texts))),
         }
@@ -87,21 +88,26 @@ impl Speaker {
 impl Decoder {
     /// A decoder for a runtime that writes `format`.
     pub fn new(format: Format) -> Self {
-        Self::with(format, true)
+        Self::with(format, true, Usage::default())
     }
 
     /// The same for somebody who only counts and judges: the texts, summaries and ids of its events are empty, but
     /// for those of a result, a denial and an error.
     pub fn counting(format: Format) -> Self {
-        Self::with(format, false)
+        Self::with(format, false, Usage::default())
     }
 
-    fn with(format: Format, texts: bool) -> Self {
+    /// A decoder for a session that goes on, in which `before` was used by then: some runtimes count that again.
+    pub fn resuming(format: Format, before: Usage) -> Self {
+        Self::with(format, true, before)
+    }
+
+    fn with(format: Format, texts: bool, before: Usage) -> Self {
         let stream_json = (format != Format::Auto).then_some(true);
         let stats = Stats { stream_json, ..Stats::default() };
         Self {
             lines: Lines::new(LINE_CAP),
-            inner: Inner { speaker: Speaker::new(format, texts), stats, texts },
+            inner: Inner { speaker: Speaker::new(format, texts, before), before, stats, texts },
         }
     }
 
@@ -160,7 +166,7 @@ impl Inner {
             self.stats.stream_json = plain::first(line).map(|first| match first {
                 First::Text => false,
                 First::Json(format) => {
-                    self.speaker = Speaker::new(format, self.texts);
+                    self.speaker = Speaker::new(format, self.texts, self.before);
                     true
                 }
             });
