@@ -164,7 +164,12 @@ async fn once(
     failures.extend(blocked);
     if let Some(report) = collected.as_ref().and_then(|c| c.hooks.as_ref()) {
         let metrics = &ran.watched.metrics;
-        let calls = metrics.tool_calls.saturating_sub(metrics.tool_errors);
+        // A start that ended early may have asked for a tool that nobody carried out.
+        let calls = if judge(&ran.watched.evidence).is_success() {
+            metrics.tool_calls.saturating_sub(metrics.tool_errors)
+        } else {
+            ran.watched.answered
+        };
         let counts = facts.hooks.get_or_insert_default();
         failures.extend(security::take_report(cx, plan, report, calls, counts)?);
     }

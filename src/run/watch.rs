@@ -65,6 +65,7 @@ struct Reader<'a> {
     meter: Meter,
     over: Option<Over>,
     near: Option<Kind>,
+    answered: u64,
 }
 
 /// What the stream tells those who wait beside it.
@@ -89,6 +90,8 @@ pub(super) struct Watched {
     pub evidence: Evidence,
     /// The budget that was used up while it ran.
     pub over: Option<Over>,
+    /// How many tools were carried out and answered.
+    pub answered: u64,
 }
 
 impl<'a> Watch<'a> {
@@ -125,6 +128,7 @@ impl<'a> Watch<'a> {
                 meter,
                 over: None,
                 near: None,
+                answered: 0,
             },
         })
     }
@@ -220,6 +224,7 @@ impl<'a> Watch<'a> {
             metrics: reader.metrics,
             evidence: reader.evidence,
             over: reader.over,
+            answered: reader.answered,
         })
     }
 
@@ -251,6 +256,7 @@ impl Reader<'_> {
                 self.shown.settle();
                 self.bells.concluded.notify_one();
             }
+            Event::ToolResult { is_error: false, .. } => self.answered += 1,
             // A result may be followed by more work: what was left in the background has ended, a context was
             // shortened.
             Event::Turn => self.done = false,

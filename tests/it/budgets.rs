@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::claude::{AGENT, claude_world, run_with};
-use crate::stub::{Stub, claude};
+use crate::claude::{AGENT, claude_world, run_with, script};
+use crate::stub::{Stub, claude, result_event};
 use crate::support::{Run, World};
 
 /// An agent that takes turns until somebody ends it; each turn uses 100 tokens.
@@ -122,6 +122,30 @@ fn claude_is_ended_by_each_budget() {
         assert!(asked < 12, "{options:?}: {asked} requests");
         world.assert_clean();
     }
+}
+
+/// Every start costs 0.48 dollars: two answers of 20000 tokens in and 20000 out.
+#[test]
+fn the_cost_of_a_session_that_goes_on_counts_once() {
+    let Some(program) = claude("budgets::the_cost_of_a_session_that_goes_on") else { return };
+    let usage = json!({"input_tokens": 20000, "output_tokens": 20000});
+    let tool = json!({"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "true"}}], "usage": usage});
+    let end = json!({"content": [{"type": "text", "text": "Done."}], "usage": usage});
+    let turns = json!([tool, end, tool, end, tool, end]);
+    let (world, stub) = claude_world(script(&turns), AGENT);
+    let yaml = std::fs::read_to_string(world.path("h/harness/work.yaml")).unwrap();
+    world.harness(&format!("{yaml}validation_loop: {{script: scripts/check.sh, max_iterations: 5}}\n"));
+    world.script("h/scripts/check.sh", "exit 1");
+    let run = run_with(&world, &program, &["--max-cost-usd", "1"]).failure("FS-AGENT-BUDGET", 1);
+    let costs: Vec<_> =
+        run.json["iterations"].as_array().unwrap().iter().map(|i| &i["metrics"]["cost_usd"]).collect();
+    assert_eq!(costs.len(), 3, "there was room for a third start: {costs:?}");
+    let sum: f64 = costs.iter().map(|cost| cost.as_f64().unwrap()).sum();
+    let theirs = result_event(&run.file("iteration-3/stream.jsonl"))["total_cost_usd"].as_f64().unwrap();
+    assert!((sum - theirs).abs() < 1e-9 && sum > 1.0, "{costs:?}, {theirs}");
+    // The third start ended with its first answer: the rest of the budget was its own limit.
+    assert_eq!(stub.requests().iter().filter(|r| r["kind"] == "main").count(), 5);
+    world.assert_clean();
 }
 
 #[test]

@@ -436,3 +436,17 @@ fn without_its_session_codex_begins_anew_with_the_feedback() {
     assert!(run.done.stdout.contains("it begins anew"), "{}", run.done.stdout);
     world.assert_clean();
 }
+
+#[test]
+fn without_its_session_codex_is_not_started_again_on_half_done_work() {
+    let Some(cli) = Cli::codex("endings::without_its_session_codex_is_not_started_again") else { return };
+    let lose = "echo half > half; find /sandbox/codex-config/sessions -name '*.jsonl' -delete";
+    let failing = refusal(503, "api_error", "down for repair");
+    let turns = json!({"turns": [{"content": [cli.shell(lose)]}, failing], "repeat_last": true});
+    let (world, _stub) = cli.world(&turns, "");
+    let run = cli.run(&world, &[]).failure("FS-AGENT-FAILED", 1);
+    assert_eq!(run.json["iterations"].as_array().unwrap().len(), 1);
+    assert!(run.done.stdout.contains("it changed the repository"), "{}", run.done.stdout);
+    assert!(run.file("changes.patch").contains("+half"), "the work is lost");
+    world.assert_clean();
+}
