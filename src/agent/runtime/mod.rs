@@ -215,6 +215,12 @@ pub trait Runtime: std::fmt::Debug + Sync {
         None
     }
 
+    /// A command for the shell that leaves the session with the transcripts, for a CLI that keeps it elsewhere. It runs
+    /// after the agent has ended, in bounded time; where it fails the rest is collected all the same.
+    fn export(&self, _session: &str) -> Option<String> {
+        None
+    }
+
     /// Lines for the shell that make the project's instructions in `repo` (a quoted path) known where the CLI does
     /// not find them by itself. They run once, before the agent.
     fn instructions(&self, _repo: &str) -> Option<String> {

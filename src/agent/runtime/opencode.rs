@@ -4,11 +4,18 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, Item, Launch, Runtime, Source, Transcripts, body, list, quote, scalar};
+use super::{Input, Item, Launch, Runtime, Source, Transcripts, WORKSPACE, body, list, quote, scalar};
 use crate::agent::stream::Format;
 
 /// Where the CLI finds its configuration, agents and skills in the sandbox.
 const CONFIG: &str = "/sandbox/opencode-config";
+
+/// Where its log is. Sessions are in a database, from which they are exported to here.
+const LOG: &str = "/sandbox/.local/share/opencode/log";
+
+/// How long an export may take, in seconds, and how long it may be, in bytes.
+const EXPORT_SECONDS: u32 = 60;
+const EXPORT_BYTES: u32 = 64 * 1024 * 1024;
 
 /// Tools of claude, and what permission of OpenCode stands for each.
 const TOOLS: [(&str, &str); 13] = [
@@ -95,9 +102,31 @@ impl Runtime for Opencode {
         words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
     }
 
+    fn resumes(&self) -> bool {
+        true
+    }
+
+    /// Its configuration directory has instructions of its own.
+    fn guidance(&self) -> Option<String> {
+        Some(format!("{CONFIG}/AGENTS.md"))
+    }
+
     fn transcripts(&self) -> Option<Transcripts> {
-        // Sessions are in a database; the log has their outline.
-        Some(Transcripts { dir: "/sandbox/.local/share/opencode/log", name: "*.log" })
+        Some(Transcripts { dir: LOG, name: "*" })
+    }
+
+    /// `<session>.json`; `<session>.partial.json` what there is of one that did not come to its end.
+    fn export(&self, session: &str) -> Option<String> {
+        let file = quote(&format!("{LOG}/{session}")).into_owned();
+        let session = quote(session);
+        // Not into a pipe, of which a program may leave its last part unwritten.
+        Some(format!(
+            "( . {WORKSPACE}/.env; f={file}; timeout -k 5 {EXPORT_SECONDS} opencode export {session} >\"$f.new\"; x=$?; \
+             [ -s \"$f.new\" ] || {{ rm -f \"$f.new\"; exit 0; }}; \
+             if [ $x -ne 0 ] || [ \"$(wc -c <\"$f.new\")\" -gt {EXPORT_BYTES} ]; then \
+             head -c {EXPORT_BYTES} \"$f.new\" >\"$f.partial.json\"; rm -f \"$f.new\"; else \
+             mv -f \"$f.new\" \"$f.json\" && rm -f \"$f.partial.json\"; fi ) </dev/null >/dev/null 2>&1"
+        ))
     }
 
     fn model(&self, input: &Input<'_>) -> Option<String> {
