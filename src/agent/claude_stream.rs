@@ -60,6 +60,8 @@ pub(super) struct ClaudeStream {
     /// The message that is being streamed.
     current: Option<String>,
     open: Option<Open>,
+    /// What the session had cost when this stream began; known with the first result.
+    carried: Option<f64>,
 }
 
 type Sink<'a> = &'a mut dyn FnMut(Event);
@@ -74,6 +76,7 @@ impl ClaudeStream {
             denied: Recent::new(),
             current: None,
             open: None,
+            carried: None,
         }
     }
 
@@ -282,7 +285,7 @@ impl ClaudeStream {
             subtype: text("subtype").unwrap_or_default(),
             is_error: line["is_error"].as_bool().unwrap_or(false),
             num_turns: line["num_turns"].as_u64(),
-            total_cost_usd: line["total_cost_usd"].as_f64(),
+            total_cost_usd: self.cost(line),
             usage: usage.and_then(|u| u.0).map(Usage::from),
             text: text("result").unwrap_or_default(),
             errors: texts(&line["errors"]),
@@ -290,6 +293,21 @@ impl ClaudeStream {
             permission_denials: denials.len() as u64,
             session_id: text("session_id"),
         }));
+    }
+}
+
+impl ClaudeStream {
+    /// What this start cost. 2.1.332 adds what the session cost before to the total, but not to what it says of the
+    /// time since its last result; 2.1.50 says nothing of that time, and adds nothing (both tried).
+    fn cost(&mut self, line: &Value) -> Option<f64> {
+        let total = line["total_cost_usd"].as_f64()?;
+        let carried = *self.carried.get_or_insert_with(|| {
+            let since = line["model_usage_since_last_result"].as_object();
+            let own = since.map(|m| m.values().filter_map(|of| of["costUSD"].as_f64()).sum::<f64>());
+            // Sums of fractions differ in their last digits.
+            own.map(|own| total - own).filter(|carried| *carried > 1e-9).unwrap_or(0.0)
+        });
+        Some(total - carried)
     }
 }
 

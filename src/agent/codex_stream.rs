@@ -2,7 +2,8 @@
 //!
 //! Items come as `item.started`, `item.updated` and `item.completed` with one id; everything is counted by it.
 //! The stream names neither the model nor the single answers of it: a new answer shows in the first item that
-//! follows the end of a tool's. Tokens come once, with the end of the turn, and cost never.
+//! follows the end of a tool's. Tokens come once, with the end of the turn, and cost never. Those of a session that goes
+//! on include what it used before (tried).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -89,17 +90,20 @@ pub(super) struct CodexStream {
     turn: bool,
     turns: u64,
     text: String,
+    /// What the session had used when this stream began.
+    before: Usage,
     usage: Usage,
 }
 
 impl CodexStream {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(before: Usage) -> Self {
         Self {
             session: None,
             tools: Recent::new(),
             turn: false,
             turns: 0,
             text: String::new(),
+            before,
             usage: Usage::default(),
         }
     }
@@ -187,13 +191,18 @@ impl CodexStream {
             self.answer(sink);
         }
         self.turn = false;
-        let usage = usage.unwrap_or_default();
+        let usage = self.own(usage.unwrap_or_default());
         let more = usage.since(&self.usage);
         self.usage = usage;
         if !more.is_zero() {
             sink(Event::Tokens(more));
         }
         sink(Event::Result(ResultEvent { subtype: "success".into(), usage: Some(usage), ..self.result() }));
+    }
+
+    /// The part of this stream; all of it where what was used before cannot be in it.
+    fn own(&self, usage: Usage) -> Usage {
+        if usage.max(&self.before) == usage { usage.since(&self.before) } else { usage }
     }
 
     fn result(&mut self) -> ResultEvent {

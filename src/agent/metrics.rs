@@ -67,6 +67,15 @@ impl Metrics {
         }
     }
 
+    /// The tokens that a session has used in these starts.
+    pub fn tokens_of<'a>(starts: impl IntoIterator<Item = &'a Self>, session: &str) -> Usage {
+        let of_session = starts.into_iter().filter(|m| m.session.as_deref() == Some(session));
+        of_session.fold(Usage::default(), |mut sum, m| {
+            sum.add(&m.tokens);
+            sum
+        })
+    }
+
     /// Adds a later iteration: counts are summed, names are those of the later one.
     pub fn add(&mut self, later: &Self) {
         self.turns += later.turns;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claude_stream::{ClaudeStream, Malformed};
 use super::codex_stream::CodexStream;
-use super::event::Event;
+use super::event::{Event, Usage};
 use super::lines::{Lines, Piece};
 use super::opencode_stream::OpencodeStream;
 use super::plain::{self, First};
@@ -54,6 +54,7 @@ pub struct Decoder {
 #[derive(Debug)]
 struct Inner {
     speaker: Speaker,
+    before: Usage,
     stats: Stats,
 }
 
@@ -66,9 +67,9 @@ enum Speaker {
 }
 
 impl Speaker {
-    fn new(format: Format) -> Self {
+    fn new(format: Format, before: Usage) -> Self {
         match format {
-            Format::Codex => Speaker::Codex(Box::new(CodexStream::new())),
+            Format::Codex => Speaker::Codex(Box::new(CodexStream::new(before))),
             Format::Opencode => Speaker::Opencode(Box::new(OpencodeStream::new())),
             Format::StreamJson | Format::Auto => Speaker::Claude(Box::new(ClaudeStream::new())),
         }
@@ -86,9 +87,17 @@ impl Speaker {
 impl Decoder {
     /// A decoder for a runtime that writes `format`.
     pub fn new(format: Format) -> Self {
+        Self::resuming(format, Usage::default())
+    }
+
+    /// A decoder for a session that goes on, in which `before` was used by then: some runtimes count that again.
+    pub fn resuming(format: Format, before: Usage) -> Self {
         let stream_json = (format != Format::Auto).then_some(true);
         let stats = Stats { stream_json, ..Stats::default() };
-        Self { lines: Lines::new(LINE_CAP), inner: Inner { speaker: Speaker::new(format), stats } }
+        Self {
+            lines: Lines::new(LINE_CAP),
+            inner: Inner { speaker: Speaker::new(format, before), before, stats },
+        }
     }
 
     /// Takes the next bytes, wherever they were cut. Nothing makes it stop: what cannot be read is counted.
@@ -141,7 +150,7 @@ impl Inner {
             self.stats.stream_json = plain::first(line).map(|first| match first {
                 First::Text => false,
                 First::Json(format) => {
-                    self.speaker = Speaker::new(format);
+                    self.speaker = Speaker::new(format, self.before);
                     true
                 }
             });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rundir;
 use crate::agent::render::{Renderer, ShowAgent};
-use crate::agent::{Decoder, Event, Evidence, Exit, Format, Judgement, Metrics, Stats, judge};
+use crate::agent::{Decoder, Event, Evidence, Exit, Format, Judgement, Metrics, Stats, Usage, judge};
 use crate::error::{Code, Error, Result};
 use crate::report::Printer;
 
@@ -70,6 +70,8 @@ struct Record {
 struct Iteration {
     dir: String,
     exit: Exit,
+    #[serde(default)]
+    resumed: Option<String>,
 }
 
 impl Replayed {
@@ -83,7 +85,7 @@ impl Replayed {
 /// Replays a run directory or a stream.
 pub(crate) fn replay(path: &Path, wanted: &Wanted, ui: Option<&Printer>) -> Result<Vec<Replayed>> {
     if !path.is_dir() {
-        return Ok(vec![one(path, wanted.exit, wanted, ui)?]);
+        return Ok(vec![one(path, wanted.exit, Usage::default(), wanted, ui)?]);
     }
     let text = fs_err::read(path.join("run.json")).map_err(|e| {
         Error::new(Code::RunUnknown, format!("{} is no run directory: {e}", path.display()))
@@ -93,11 +95,14 @@ pub(crate) fn replay(path: &Path, wanted: &Wanted, ui: Option<&Printer>) -> Resu
         Error::new(Code::RunUnknown, format!("{}/run.json cannot be read: {e}", path.display()))
             .help("name a stream of the run, e.g. `iteration-1/stream.jsonl`, with `--exit`")
     })?;
-    let mut out = Vec::new();
+    let mut out: Vec<Replayed> = Vec::new();
     for iteration in &record.iterations {
         // The directory's name is a single one, whatever the file says.
         let Some(name) = Path::new(&iteration.dir).file_name() else { continue };
-        out.push(one(&path.join(name).join("stream.jsonl"), iteration.exit, wanted, ui)?);
+        let earlier = out.iter().map(|r| &r.metrics);
+        let before = iteration.resumed.as_ref().map(|session| Metrics::tokens_of(earlier, session));
+        let stream = path.join(name).join("stream.jsonl");
+        out.push(one(&stream, iteration.exit, before.unwrap_or_default(), wanted, ui)?);
     }
     if out.is_empty() {
         let what = format!("the agent of the run in {} was never started", path.display());
@@ -106,11 +111,11 @@ pub(crate) fn replay(path: &Path, wanted: &Wanted, ui: Option<&Printer>) -> Resu
     Ok(out)
 }
 
-fn one(stream: &Path, exit: Exit, wanted: &Wanted, ui: Option<&Printer>) -> Result<Replayed> {
+fn one(stream: &Path, exit: Exit, before: Usage, wanted: &Wanted, ui: Option<&Printer>) -> Result<Replayed> {
     let mut renderer = Renderer::new();
     let mut evidence = Evidence::new();
     let mut metrics = Metrics::default();
-    let mut decoder = Decoder::new(wanted.format.unwrap_or(Format::Auto));
+    let mut decoder = Decoder::resuming(wanted.format.unwrap_or(Format::Auto), before);
     let mut file = open(stream)?;
     let mut chunk = vec![0; CHUNK];
     loop {

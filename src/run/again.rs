@@ -42,7 +42,7 @@ pub(super) struct Next {
     pub why: Why,
     /// The session that goes on.
     pub resume: Option<String>,
-    /// What was wrong with the last output.
+    /// What was wrong with the last output that was checked.
     pub feedback: Option<String>,
 }
 
@@ -55,11 +55,20 @@ impl Next {
     /// What the agent is asked.
     fn prompt(&self, plan: &Plan) -> String {
         match (&self.resume, &self.feedback) {
+            // It was told already.
+            (Some(_), _) if self.why == Why::ApiError => GO_ON.to_owned(),
             (Some(_), Some(feedback)) => feedback.clone(),
             (Some(_), None) => GO_ON.to_owned(),
             (None, Some(feedback)) => format!("{}\n\n{feedback}", plan.prompt()),
             (None, None) => plan.prompt().to_owned(),
         }
+    }
+
+    /// The same without the session. None where that could do harm: nobody knows how far an agent came that was cut
+    /// off while it changed the repository.
+    pub(super) fn anew(self, plan: &Plan, changed: bool) -> Option<Self> {
+        let harmless = self.why != Why::ApiError || !changed || plan.resets();
+        harmless.then_some(Self { resume: None, ..self })
     }
 }
 
@@ -69,7 +78,11 @@ pub(super) fn pause(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
 }
 
-/// Prepares the sandbox for a further start. Nothing of the last one may be left that could be taken for its result:
+/// The status of the preparation where the session that should go on is not in the sandbox.
+const GONE: i32 = 73;
+
+/// Prepares the sandbox for a further start; `false` when the session that should go on is not there any more, and
+/// nothing was done. Nothing of the last one may be left that could be taken for its result:
 /// no process that still writes, no output, and, where the session does not go on, no transcript.
 pub(super) async fn prepare(
     prepared: &Prepared,
@@ -77,7 +90,7 @@ pub(super) async fn prepare(
     marker: &str,
     next: &Next,
     left: Budgets,
-) -> Result<()> {
+) -> Result<bool> {
     let plan = &prepared.plan;
     let start = Start {
         number: next.number,
@@ -93,8 +106,10 @@ pub(super) async fn prepare(
     let command = session.command(label, &script).stdin(Stdin::Bytes(archive));
     let output = command.deadline(plan.deadlines.bootstrap).output().await;
     let output = session.finished(label, output)?;
-    if output.status.success() {
-        return Ok(());
+    match output.status.code() {
+        Some(0) => return Ok(true),
+        Some(GONE) => return Ok(false),
+        _ => {}
     }
     Err(Error::new(Code::BootstrapFailed, "the sandbox could not be prepared for a further iteration")
         .detail(output.stderr_text())
@@ -113,10 +128,14 @@ fn script(plan: &Plan, marker: &str, next: &Next) -> String {
     if next.resume.is_none() {
         gone.push(transcripts.to_owned());
     }
-    let mut lines = vec![
+    let runtime = plan.harness.runtime.runtime();
+    let there = next.resume.as_deref().and_then(|session| runtime.resumable(session));
+    let mut lines: Vec<_> =
+        there.map(|there| format!("{{ {there}; }} </dev/null || exit {GONE}")).into_iter().collect();
+    lines.extend([
         format!("sh {SUPERVISOR} sweep {marker} </dev/null"),
         format!("rm -rf {} && mkdir -p {OUTPUT_DIR} {transcripts} {dir} || exit 70", gone.join(" ")),
-    ];
+    ]);
     if plan.resets() && next.may_reset() {
         if plan.harness.readonly_repo {
             lines.push(format!("chmod -R u+w {repo} </dev/null"));

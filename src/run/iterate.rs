@@ -71,7 +71,7 @@ pub(super) async fn iterate(
     let mut next = Next::first();
     loop {
         cx.ui.section(&title(plan, &course, &next));
-        let meter = meter(plan, facts);
+        let meter = Meter { session: facts.of_session(next.resume.as_deref()), ..meter(plan, facts) };
         let mut tried = once(cx, prepared, sandbox, tmp, facts, &next, meter).await?;
         match again(cx, prepared, facts, &mut course, &next, &mut tried) {
             None => {
@@ -92,12 +92,22 @@ pub(super) async fn iterate(
                 return Ok(Iterated { failures: tried.failures, ending: tried.ending });
             }
         }
+        let (left, marker) = (self::meter(plan, facts).left(), cx.id.id.as_str());
+        if !again::prepare(prepared, &sandbox.session, marker, &next, left).await? {
+            let Some(anew) = next.anew(plan, tried.changed) else {
+                cx.ui.warn(
+                    "the agent's session is not in the sandbox any more, and it changed the repository",
+                );
+                return Ok(Iterated { failures: tried.failures, ending: tried.ending });
+            };
+            cx.ui.warn("the agent's session is not in the sandbox any more; it begins anew");
+            next = anew;
+            again::prepare(prepared, &sandbox.session, marker, &next, left).await?;
+        }
         // What the next one stages takes its place.
         if let Some(Err(error)) = tried.ending.and_then(|ending| ending.import).map(Import::discard) {
             cx.ui.warn(error.message());
         }
-        let left = self::meter(plan, facts).left();
-        again::prepare(prepared, &sandbox.session, cx.id.id.as_str(), &next, left).await?;
     }
 }
 
@@ -112,7 +122,7 @@ fn title(plan: &Plan, course: &Course, next: &Next) -> String {
 }
 
 fn meter(plan: &Plan, facts: &Facts) -> Meter {
-    Meter { budgets: plan.harness.budgets, before: facts.totals() }
+    Meter { budgets: plan.harness.budgets, before: facts.totals(), ..Meter::default() }
 }
 
 /// One start: agent, collect, validate.
@@ -205,8 +215,8 @@ fn again(
     if cx.signals.stopped().is_some() || cx.signals.first().is_some() {
         return None;
     }
-    let resumes = plan.harness.runtime.runtime().resumes();
-    let session = tried.session.clone().filter(|session| resumes && is_session(session));
+    let runtime = plan.harness.runtime.runtime();
+    let session = tried.session.clone().filter(|s| is_session(s) && runtime.resumable(s).is_some());
     let further = if let Some(refusal) = &tried.refusal {
         if course.round >= plan.iterations {
             return None;
@@ -228,7 +238,7 @@ fn again(
             return None;
         }
         // What was wrong with an earlier output still is.
-        let feedback = if session.is_some() { None } else { last.feedback.clone() };
+        let feedback = last.feedback.clone();
         Next { number: last.number + 1, why: Why::ApiError, resume: session, feedback }
     };
     if let Some(over) = meter(plan, facts).exhausted() {

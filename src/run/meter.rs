@@ -1,6 +1,6 @@
 //! What an agent has used of its budgets, while its stream comes in. Pure.
 
-use crate::agent::Metrics;
+use crate::agent::{Metrics, Usage};
 use crate::harness::model::Budgets;
 
 /// What can be used up.
@@ -53,6 +53,8 @@ pub(super) struct Meter {
     pub budgets: Budgets,
     /// What was used before this start.
     pub before: Metrics,
+    /// What the session that goes on had used.
+    pub session: Usage,
 }
 
 impl Meter {
@@ -133,7 +135,6 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Usage;
 
     fn used(turns: u64, tokens: u64, cost: Option<f64>) -> Metrics {
         let tokens = Usage { input: tokens, ..Usage::default() };
@@ -142,7 +143,7 @@ mod tests {
 
     fn meter(before: Metrics) -> Meter {
         let budgets = Budgets { max_turns: Some(10), max_cost_usd: Some(1.0), max_tokens: Some(1000) };
-        Meter { budgets, before }
+        Meter { budgets, before, session: Usage::default() }
     }
 
     #[test]

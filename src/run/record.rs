@@ -12,7 +12,7 @@ use super::prepare::Prepared;
 use super::review::ReviewRecord;
 use super::security::{HookCounts, SecurityRecord};
 use super::watch::StreamRecord;
-use crate::agent::{Exit, Metrics, ResultEvent};
+use crate::agent::{Exit, Metrics, ResultEvent, Usage};
 use crate::error::{Error, Result};
 use crate::import::ChangeKind;
 use crate::plan::repo::{AgentConfig, names};
@@ -100,6 +100,12 @@ pub(super) struct RepoConfigRecord {
 }
 
 impl Facts {
+    /// The tokens that a session has used so far.
+    pub(super) fn of_session(&self, session: Option<&str>) -> Usage {
+        let starts = self.iterations.iter().map(|i| &i.metrics);
+        session.map(|session| Metrics::tokens_of(starts, session)).unwrap_or_default()
+    }
+
     /// The agent's figures of all iterations.
     pub(super) fn totals(&self) -> Metrics {
         self.iterations.iter().fold(Metrics::default(), |mut sum, i| {

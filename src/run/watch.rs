@@ -104,7 +104,7 @@ impl<'a> Watch<'a> {
             bytes: 0,
             deltas: Deltas::new(secrets),
             redactor: Redactor::new(secrets),
-            decoder: Decoder::new(format),
+            decoder: Decoder::resuming(format, meter.session),
             reader: Reader {
                 metrics: Metrics::default(),
                 evidence: Evidence::new(),

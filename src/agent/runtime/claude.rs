@@ -83,8 +83,8 @@ impl Runtime for Claude {
         true
     }
 
-    fn resumes(&self) -> bool {
-        true
+    fn resumable(&self, session: &str) -> Option<String> {
+        Some(format!("ls {CONFIG}/projects/*/{session}.jsonl >/dev/null 2>&1"))
     }
 
     fn guidance(&self) -> Option<String> {

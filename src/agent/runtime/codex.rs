@@ -93,6 +93,10 @@ impl Runtime for Codex {
         words.join(" ")
     }
 
+    fn resumable(&self, session: &str) -> Option<String> {
+        Some(format!("find {CONFIG}/sessions -type f -name '*-{session}.jsonl' 2>/dev/null | grep -q ."))
+    }
+
     fn transcripts(&self) -> Option<Transcripts> {
         // sessions/<year>/<month>/<day>/rollout-<time>-<thread id>.jsonl
         Some(Transcripts { dir: "/sandbox/codex-config/sessions", name: "*.jsonl" })

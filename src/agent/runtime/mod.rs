@@ -124,7 +124,7 @@ pub struct Launch<'a> {
     pub prompt_file: &'a str,
     /// Shell text that is run before the program; see [`script`].
     pub before: &'a str,
-    /// The session to take up again; for a runtime that [`Runtime::resumes`].
+    /// The session to take up again; for a runtime that says when it is [`Runtime::resumable`].
     pub resume: Option<&'a str>,
     /// How many turns are left, for a runtime that has a limit of its own.
     pub max_turns: Option<u64>,
@@ -187,9 +187,11 @@ pub trait Runtime: std::fmt::Debug + Sync {
         true
     }
 
-    /// Whether it can go on with a session of an earlier start: it knows what it did, and why.
-    fn resumes(&self) -> bool {
-        false
+    /// The shell command that succeeds while a session of an earlier start can be taken up again by
+    /// [`Launch::resume`]: then the agent knows what it did, and why. None where its program cannot. The name of the
+    /// session is the one that its stream gave; it is a single word of letters, digits, `-` and `_`.
+    fn resumable(&self, _session: &str) -> Option<String> {
+        None
     }
 
     /// Whether it calls hooks on its tool calls, in the protocol of Claude Code.
