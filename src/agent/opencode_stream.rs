@@ -13,6 +13,10 @@ use super::event::{Event, ResultEvent, Usage};
 use super::recent::Recent;
 use super::summary::summary;
 
+/// How often in a row a conversation may be too long. OpenCode shortens it and tries again, for ever where that does
+/// not help (1.18.33).
+const OVERFLOWS: u32 = 3;
+
 /// How OpenCode answers a tool that its configuration denies, and one that it cannot ask for.
 const DENIED: [&str; 2] =
     ["The user has specified a rule which prevents you", "The user rejected permission"];
@@ -33,6 +37,8 @@ struct Line {
 struct Part {
     id: Scalar,
     text: Scalar,
+    /// Whether the text is OpenCode's own, as it has for a conversation that it shortened.
+    synthetic: Value,
     tool: Scalar,
     #[serde(rename = "callID")]
     call: Scalar,
@@ -106,6 +112,8 @@ pub(super) struct OpencodeStream {
     usage: Usage,
     cost: f64,
     text: String,
+    /// How often the conversation was too long since the last tool.
+    overflows: u32,
 }
 
 impl OpencodeStream {
@@ -118,6 +126,7 @@ impl OpencodeStream {
             usage: Usage::default(),
             cost: 0.0,
             text: String::new(),
+            overflows: 0,
         }
     }
 
@@ -132,6 +141,13 @@ impl OpencodeStream {
         }
         let part = line.part.0.unwrap_or_default();
         let fresh = part.id.text().is_none_or(|id| self.seen.is_new(id));
+        if self.overflows >= OVERFLOWS {
+            // It was given up, whatever follows; what that uses still counts.
+            if line.kind.text() == Some("step_finish") && fresh {
+                self.count(part, sink);
+            }
+            return Ok(());
+        }
         match line.kind.text().unwrap_or_default() {
             "error" => self.error(line.error.0.unwrap_or_default(), sink),
             _ if !fresh => {}
@@ -139,7 +155,7 @@ impl OpencodeStream {
                 self.turns += 1;
                 sink(Event::Turn);
             }
-            "text" => {
+            "text" if part.synthetic != Value::Bool(true) => {
                 let text = part.text.into_text().unwrap_or_default();
                 self.text.clone_from(&text);
                 sink(Event::Text { text, end: true });
@@ -155,6 +171,7 @@ impl OpencodeStream {
     }
 
     fn tool(&mut self, part: Part, sink: Sink<'_>) {
+        self.overflows = 0;
         let name = part.tool.into_text().unwrap_or_default();
         let id = part.call.into_text().unwrap_or_default();
         let state = part.state.0.unwrap_or_default();
@@ -168,7 +185,8 @@ impl OpencodeStream {
         }
     }
 
-    fn step(&mut self, part: Part, sink: Sink<'_>) {
+    /// What a step used. Gives the reason of its end.
+    fn count(&mut self, part: Part, sink: Sink<'_>) -> Scalar {
         let usage = part.tokens.0.map(Usage::from).unwrap_or_default();
         self.usage.add(&usage);
         self.cost += part.cost.as_f64().unwrap_or(0.0);
@@ -176,13 +194,18 @@ impl OpencodeStream {
             sink(Event::Tokens(usage));
         }
         sink(Event::Cost { total_usd: self.cost });
-        match part.reason.text() {
+        part.reason
+    }
+
+    fn step(&mut self, part: Part, sink: Sink<'_>) {
+        match self.count(part, sink).text() {
             Some("tool-calls") => {}
             Some("stop") => sink(Event::Result(ResultEvent { subtype: "success".into(), ..self.result() })),
             reason => {
                 let reason = reason.unwrap_or("unknown");
-                let errors = vec![format!("the last answer of the model ended early: {reason}")];
-                let result = ResultEvent { is_error: true, errors, ..self.result() };
+                // Instead of the agent's last words, which say nothing of it.
+                let text = format!("the last answer of the model ended early: {reason}");
+                let result = ResultEvent { is_error: true, text, ..self.result() };
                 sink(Event::Result(ResultEvent { subtype: "error_during_execution".into(), ..result }));
             }
         }
@@ -196,8 +219,10 @@ impl OpencodeStream {
             Scalar::Whole(status) => format!("{message} (HTTP {status})"),
             _ => message,
         };
+        let by_api = (kind == "APIError").then(|| "api_error".to_owned());
+        self.overflows += u32::from(kind == "ContextOverflowError");
         sink(Event::Error { kind, message: message.clone() });
-        let result = ResultEvent { is_error: true, text: message, ..self.result() };
+        let result = ResultEvent { is_error: true, text: message, terminal_reason: by_api, ..self.result() };
         sink(Event::Result(ResultEvent { subtype: "error_during_execution".into(), ..result }));
     }
 

@@ -34,6 +34,7 @@ mod limits;
 mod local;
 mod model_stub;
 mod opencode;
+mod opencode_endings;
 mod plan_digest;
 mod prompts;
 mod remote;

@@ -218,7 +218,8 @@ pub trait Runtime: std::fmt::Debug + Sync {
     }
 
     /// A command for the shell that leaves the session with the transcripts, for a CLI that keeps it elsewhere. It runs
-    /// after the agent has ended, in bounded time; where it fails the rest is collected all the same.
+    /// after the agent has ended, in bounded time; where it fails the rest is collected all the same. For the name of
+    /// the session see [`Runtime::resumable`].
     fn export(&self, _session: &str) -> Option<String> {
         None
     }

@@ -10,7 +10,10 @@ use crate::agent::stream::Format;
 /// Where the CLI finds its configuration, agents and skills in the sandbox.
 const CONFIG: &str = "/sandbox/opencode-config";
 
-/// Where its log is. Sessions are in a database, from which they are exported to here.
+/// Where it keeps its sessions, all in one file.
+const DATABASE: &str = "/sandbox/.local/share/opencode/opencode.db";
+
+/// Where its log is, and where sessions are exported to.
 const LOG: &str = "/sandbox/.local/share/opencode/log";
 
 /// How long an export may take, in seconds, and how long it may be, in bytes.
@@ -102,8 +105,11 @@ impl Runtime for Opencode {
         words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
     }
 
-    fn resumes(&self) -> bool {
-        true
+    /// Whether the database knows it takes a start of the CLI, which the export was just now.
+    fn resumable(&self, session: &str) -> Option<String> {
+        Some(format!(
+            "[ -s {DATABASE} ] && {{ [ -s {LOG}/{session}.json ] || [ -s {LOG}/{session}.partial.json ]; }}"
+        ))
     }
 
     /// Its configuration directory has instructions of its own.
@@ -117,11 +123,9 @@ impl Runtime for Opencode {
 
     /// `<session>.json`; `<session>.partial.json` what there is of one that did not come to its end.
     fn export(&self, session: &str) -> Option<String> {
-        let file = quote(&format!("{LOG}/{session}")).into_owned();
-        let session = quote(session);
         // Not into a pipe, of which a program may leave its last part unwritten.
         Some(format!(
-            "( . {WORKSPACE}/.env; f={file}; timeout -k 5 {EXPORT_SECONDS} opencode export {session} >\"$f.new\"; x=$?; \
+            "( . {WORKSPACE}/.env; f={LOG}/{session}; timeout -k 5 {EXPORT_SECONDS} opencode export {session} >\"$f.new\"; x=$?; \
              [ -s \"$f.new\" ] || {{ rm -f \"$f.new\"; exit 0; }}; \
              if [ $x -ne 0 ] || [ \"$(wc -c <\"$f.new\")\" -gt {EXPORT_BYTES} ]; then \
              head -c {EXPORT_BYTES} \"$f.new\" >\"$f.partial.json\"; rm -f \"$f.new\"; else \
