@@ -8,6 +8,7 @@ use crate::support::{Run, World};
 const VERSION: &str = "1.18.33";
 const MODEL: &str = "anthropic/claude-sonnet-4-5";
 
+const KEY: &str = "very-secret-value-4711";
 const SCHEMA: &str = r#"{"type":"object","required":["answer"],"properties":{"answer":{"type":"integer"}}}"#;
 
 /// Runs the agent with the CLI; nothing when there is none.
@@ -129,7 +130,7 @@ fn a_further_iteration_goes_on_in_the_session_with_what_was_wrong() {
                   git config user.email agent@example.com && git commit -qam 'Edit it'";
     let turns = json!({"turns": [
         {"content": [{"type": "text", "text": "marker-of-the-first-session"},
-                     bash(&format!("{commit} && {}", output(r#"{"answer":"four"}"#)))],
+                     bash(&format!("{commit} && echo key: $ANTHROPIC_API_KEY && {}", output(r#"{"answer":"four"}"#)))],
          "usage": {"input_tokens": 101, "output_tokens": 23, "cache_read_input_tokens": 7}},
         {"content": [{"type": "text", "text": "First done."}], "usage": {"input_tokens": 211, "output_tokens": 31}},
         // The same conversation, and the exact place that was wrong.
@@ -140,6 +141,11 @@ fn a_further_iteration_goes_on_in_the_session_with_what_was_wrong() {
     let test = "opencode::a_further_iteration_goes_on_in_the_session";
     let prepare = |world: &mut World| {
         world.write("h/schemas/s.json", SCHEMA);
+        world.env("THE_KEY", KEY);
+        let old = std::fs::read_to_string(world.path("h/harness/work.yaml")).unwrap();
+        world.harness(
+            &old.replace("ANTHROPIC_API_KEY: dummy-key-of-the-stub", "ANTHROPIC_API_KEY: ${THE_KEY}"),
+        );
         more(world, "validation_loop: {schema: schemas/s.json, max_iterations: 2}\n");
     };
     let Some((world, run, requests)) = run_in(test, &turns, &[], prepare) else { return };
@@ -168,6 +174,7 @@ fn a_further_iteration_goes_on_in_the_session_with_what_was_wrong() {
         assert_eq!(exported["info"]["id"], session);
         assert!(text.contains("marker-of-the-first-session") && text.contains(has), "{text}");
         assert!(!text.contains(lacks), "{text}");
+        assert!(text.contains("key: ") && !text.contains(KEY), "{text}");
     }
     world.assert_clean();
 }

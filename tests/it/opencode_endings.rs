@@ -1,8 +1,11 @@
 //! How runs of the real opencode CLI end: the verdict, its words, and the figures that are kept.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::opencode::{bash, refused, run_in, says};
+use crate::stub::world_for;
 use crate::support::{Run, World};
 
 const WORK: &str = "echo work > made";
@@ -166,4 +169,37 @@ fn an_api_that_nobody_serves() {
     assert!(run.done.stderr.contains("Cannot connect to API: Unable to connect"), "{}", run.done.stderr);
     assert_eq!((requests.len(), &run.json["iterations"][0]["exit"]), (0, &json!({"status": 1})));
     world.assert_clean();
+}
+
+/// What the CLI does not do (1.18.33), by a program in its place that shows a recorded stream and then ends so.
+fn in_its_place(stream: &str, end: &str) -> Run {
+    let (mut world, _stub) =
+        world_for("opencode", "anthropic/any", &json!({"turns": [says("Never asked for.")]}));
+    world.env("FULLSEND_TEST_DEADLINE_SCALE", "0.05");
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams").join(stream);
+    world.write("bin/stream", std::fs::read(recorded).unwrap());
+    world.script(
+        "bin/opencode",
+        &format!("[ \"$1\" = run ] || exit 1\ncat >/dev/null\ncat \"$(dirname \"$0\")/stream\"\n{end}"),
+    );
+    let run = world.run(&["--local-bind", world.path("bin").to_str().unwrap(), "--api-retries", "0"]);
+    world.assert_clean();
+    run
+}
+
+#[test]
+fn an_error_and_status_0() {
+    let run = in_its_place("opencode-1.18.33-overloaded.jsonl", "exit 0").failure("FS-AGENT-FAILED", 1);
+    assert!(run.done.stderr.contains("Overloaded for the test (HTTP 529)"), "{}", run.done.stderr);
+    assert_eq!(run.json["iterations"][0]["exit"], json!({"status": 0}));
+}
+
+#[test]
+fn a_result_and_no_exit() {
+    let run = in_its_place("opencode-1.18.33-retry.jsonl", "exec sleep 600").success();
+    assert_eq!(run.json["iterations"][0]["ended_by"], "after_result");
+    assert_eq!(
+        (&run.json["totals"]["turns"], &run.json["totals"]["tokens"]["input"]),
+        (&json!(1), &json!(10))
+    );
 }
