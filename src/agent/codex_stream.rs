@@ -79,6 +79,36 @@ impl From<Tokens> for Usage {
     }
 }
 
+/// One line of a session's transcript, as far as it tells of tokens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Recorded {
+    payload: Object<Payload>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    info: Object<Info>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Info {
+    total_token_usage: Object<Tokens>,
+}
+
+/// What a session used, by the last count in its transcript. The stream tells it only at the end of a turn that went
+/// well. A count of nothing stands where the context was full.
+pub(super) fn tokens(transcript: &[u8]) -> Option<Usage> {
+    let told = |line: &[u8]| {
+        memchr::memmem::find(line, b"total_token_usage")?;
+        let line = parse::<Object<Recorded>>(line).ok()?.0?;
+        line.payload.0?.info.0?.total_token_usage.0.map(Usage::from).filter(|usage| !usage.is_zero())
+    };
+    transcript.rsplit(|b| *b == b'\n').find_map(told)
+}
+
 type Sink<'a> = &'a mut dyn FnMut(Event);
 
 /// The decoder of one stream.

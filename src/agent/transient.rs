@@ -4,8 +4,8 @@ use super::judge::Evidence;
 use super::summary::one_line;
 
 /// What the agent CLIs and the APIs behind them say when it is worth trying again, in lower case. The numbers are HTTP
-/// statuses as Claude Code 2.1 writes them (`API Error: 529 …`), or as the decoder of OpenCode's stream puts them behind
-/// the words of the API; 529 is Anthropic's word for overloaded.
+/// statuses as Claude Code 2.1 (`API Error: 529 …`) and Codex (`unexpected status 529 …`) write them, or as the decoder of
+/// OpenCode's stream puts them behind the words of the API; 529 is Anthropic's word for overloaded.
 const PASSING: &[&str] = &[
     "api error: 408",
     "api error: 429",
@@ -21,6 +21,13 @@ const PASSING: &[&str] = &[
     "(http 503)",
     "(http 504)",
     "(http 529)",
+    "status 408",
+    "status 429",
+    "status 500",
+    "status 502",
+    "status 503",
+    "status 504",
+    "status 529",
     "overloaded",
     "rate_limit_error",
     "rate limit",
@@ -32,6 +39,7 @@ const PASSING: &[&str] = &[
     "server_error",
     "unable to connect",
     "connection error",
+    "connection failed",
     "connection refused",
     "connectionrefused",
     "connection reset",
@@ -59,6 +67,10 @@ const LASTING: &[&str] = &[
     "api error: 403",
     "api error: 404",
     "api error: 413",
+    "status 400",
+    "status 401",
+    "status 403",
+    "status 404",
     "authentication",
     "permission_error",
     "invalid_request",
@@ -134,6 +146,21 @@ mod tests {
             "Credit balance is too low",
         ] {
             assert_eq!(transient(&ended(text, None, true)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_codex() {
+        let url = "url: http://127.0.0.1/v1/responses";
+        for (text, passes) in [
+            ("exceeded retry limit, last status: 429 Too Many Requests".to_owned(), true),
+            (format!("unexpected status 529 <unknown status code>: try later, {url}"), true),
+            (format!("unexpected status 401 Unauthorized: this key was revoked, {url}"), false),
+            (format!("unexpected status 403 Forbidden: connection failed, {url}"), false),
+            ("Connection failed: error sending request".to_owned(), true),
+            ("Codex ran out of room in the model's context window.".to_owned(), false),
+        ] {
+            assert_eq!(transient(&ended(&text, Some(&text), true)).is_some(), passes, "{text}");
         }
     }
 

@@ -111,6 +111,10 @@ pub(super) struct Args {
     /// The same from a file; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
+    /// Let the agent program log what it does, to `agent-debug.log` in the directory of the iteration; FILTER is in the
+    /// words of that program, instead of the harness's `debug`.
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    debug: Option<String>,
     /// How many turns the agent may take in the whole run, instead of the harness's `max_turns`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_turns: Option<u64>,
@@ -223,6 +227,7 @@ fn options(args: &Args) -> Result<Options> {
             .collect(),
         idle_timeout: args.idle_timeout,
         prompt: prompt(args)?,
+        debug: args.debug.clone(),
         budgets: Budgets {
             max_turns: args.max_turns,
             max_cost_usd: args.max_cost_usd,

@@ -1,5 +1,6 @@
 //! From a request to a [`Harness`]: everything resolved, expanded and checked, every problem reported at once.
 
+mod agent_skills;
 pub(crate) mod budgets;
 mod parts;
 mod scalars;
@@ -78,6 +79,8 @@ pub struct Overrides {
     pub idle_timeout: Option<Duration>,
     /// `--prompt`, or the content of `--prompt-file`
     pub prompt: Option<String>,
+    /// `--debug`
+    pub debug: Option<String>,
     /// `--max-turns`, `--max-cost-usd`, `--max-tokens`
     pub budgets: super::model::Budgets,
     /// `--api-retries`
@@ -256,7 +259,8 @@ impl Loader<'_> {
         let effort = self.effort(raw.effort.as_ref());
         let image = self.image(raw.image.as_ref());
         let policy = self.policy(raw.policy.as_ref());
-        let skills = self.skills(&raw.skills);
+        let mut skills = self.skills(&raw.skills);
+        self.skills_of_agent(agent.as_deref(), runtime, &mut skills);
         let host_files =
             host_files::resolve(&raw.host_files, self.files, self.values, self.source, self.problems);
         let providers = provider::Resolver {
@@ -281,6 +285,7 @@ impl Loader<'_> {
         let idle_timeout = raw.idle_timeout.as_ref().and_then(|text| self.duration("idle_timeout", text));
         let idle_timeout = self.request.overrides.idle_timeout.or(idle_timeout);
         let prompt = self.prompt(raw.prompt.as_ref());
+        let debug = self.debug(raw.debug.as_ref());
         let budgets = self.budgets(raw);
         let api_retries = self.api_retries(raw.api_retries.as_ref());
         let exclude = self.patterns("exclude", &raw.upload_exclude);
@@ -325,6 +330,7 @@ impl Loader<'_> {
             deadlines,
             idle_timeout,
             prompt,
+            debug,
             budgets,
             api_retries,
             api_servers,

@@ -85,6 +85,9 @@ pub struct Harness {
     /// The prompt, when the harness or the command line has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// What the agent program logs of itself, when that is asked for; `*` is everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debug: Option<String>,
     /// What the agent may use up in the whole run.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,

@@ -190,6 +190,9 @@ fn agent(runtime: &dyn runtime::Runtime, harness: &Harness, text: &[u8]) -> Star
     if security.enabled && security.hooks.any() && !runtime.hooks() && !runtime.programs().is_empty() {
         cannot.push("`security.hooks`: its tool calls are not checked in the sandbox".to_owned());
     }
+    if harness.debug.is_some() && !runtime.logs() {
+        cannot.push("`debug`: there is no log of its own".to_owned());
+    }
     let cannot = (!cannot.is_empty())
         .then(|| format!("not honoured by the runtime {}: {}", runtime.name(), cannot.join("; ")));
     Started { items: uploads, agent_name: runtime.agent_name(&input), cannot, model }

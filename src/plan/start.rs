@@ -29,6 +29,11 @@ impl Start<'_> {
         format!("{}/prompt", Layout::iteration(number))
     }
 
+    /// The file in the sandbox with the log of the agent program about itself.
+    pub fn debug_log(number: u32) -> String {
+        format!("{}/agent-debug.log", Layout::iteration(number))
+    }
+
     /// The file in the sandbox with what was wrong with the last output.
     pub fn feedback_file(number: u32) -> String {
         format!("{}/feedback", Layout::iteration(number))
@@ -53,6 +58,8 @@ pub(super) fn command(
         before.push_str(&quote(&Start::feedback_file(start.number)));
     }
     before.push('\n');
+    let log = Start::debug_log(start.number);
+    let debug = harness.debug.as_deref().map(|filter| runtime::Debug { filter, file: &log });
     let launch = Launch {
         repo,
         agent,
@@ -65,6 +72,7 @@ pub(super) fn command(
         effort: harness.effort.map(Effort::as_str),
         plugins: &plugins,
         settings,
+        debug,
     };
     runtime::script(harness.runtime.runtime(), &launch)
 }

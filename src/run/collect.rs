@@ -18,9 +18,9 @@ use super::prepare::Prepared;
 use crate::agent::runtime::Transcripts;
 use crate::error::{Code, Error, Family, Result};
 use crate::import::{self, Delta, Import, Limits, Listing, StageInput};
-use crate::plan::Plan;
 use crate::plan::env::quote;
 use crate::plan::layout::{HOME, HOOKS_DIR, Layout, OUTPUT_DIR, SUPERVISOR, WORKSPACE, below_home};
+use crate::plan::{Plan, Start};
 use crate::remote::{Budget, FetchSpec};
 use crate::report::bytes;
 use crate::scan::hook::notes_file;
@@ -298,15 +298,27 @@ async fn open_up(prepared: &Prepared, sandbox: &Bootstrapped) -> Result<()> {
     sandbox.session.exec("open up", &script, plan.deadlines.collect).await.map(drop)
 }
 
+/// How much of the log of the agent program is kept, in bytes; the end of it.
+const DEBUG_BYTES: u64 = 16 << 20;
+
+/// Shell text that shortens a log, and makes one where there is none: whatever is fetched has to be there.
+fn cut(log: &str) -> String {
+    format!(
+        "[ -e {log} ] || [ -L {log} ] || : >{log}; if [ -f {log} ] && [ ! -L {log} ] && [ $(wc -c <{log}) -gt {DEBUG_BYTES} ]; then \
+         tail -c {DEBUG_BYTES} {log} >{log}.end && mv -f {log}.end {log}; fi </dev/null; "
+    )
+}
+
 /// The index goes to a file first, so that its length is known.
 async fn list_once(prepared: &Prepared, sandbox: &Bootstrapped, n: u32) -> Result<Vec<u8>> {
     let plan = &prepared.plan;
     let limits = Limits::default();
     let script = format!(
-        "sh {SUPERVISOR} settle {iteration} >/dev/null 2>&1; [ ! -L {repo} ] || exit {REPLACED}; cd {repo} || exit 70; x=$(mktemp) || exit 70; \
+        "sh {SUPERVISOR} settle {iteration} >/dev/null 2>&1; {cut}[ ! -L {repo} ] || exit {REPLACED}; cd {repo} || exit 70; x=$(mktemp) || exit 70; \
          if {ls} > \"$x\" 2>/dev/null; then printf 'index %d\\n' \"$(wc -c < \"$x\")\"; cat \"$x\"; else echo none; fi; \
          rm -f \"$x\"; {listing}",
         iteration = Layout::iteration(n),
+        cut = debug_log(plan, n).map(|path| cut(&path)).unwrap_or_default(),
         repo = quote(&plan.layout.repo),
         ls = import::index::LS_FILES,
         listing = import::listing::script(OsStr::new(&plan.layout.repo)).to_string_lossy(),
@@ -366,6 +378,7 @@ async fn fetch(
     let plan = &prepared.plan;
     let mut list: Vec<Vec<u8>> = vec![below(OUTPUT_DIR).into(), stderr_log(n).into()];
     list.extend(transcripts(plan).map(|t| below(t.dir).into()));
+    list.extend(debug_log(plan, n).map(|path| below(&path).into()));
     list.extend(plan.hooks.iter().map(|_| below(HOOKS_DIR).into()));
     let repo = below(&plan.layout.repo).as_bytes();
     list.extend(delta.files.keys().map(|path| [repo, b"/", path].concat()));
@@ -412,6 +425,12 @@ fn transcripts(plan: &Plan) -> Option<Transcripts> {
     plan.harness.runtime.runtime().transcripts()
 }
 
+/// The log of the agent program about itself, where it was asked for.
+fn debug_log(plan: &Plan, n: u32) -> Option<String> {
+    let wanted = plan.harness.debug.is_some() && plan.harness.runtime.runtime().logs();
+    wanted.then(|| Start::debug_log(n))
+}
+
 fn stderr_log(n: u32) -> String {
     format!("{}/stderr.log", below(&Layout::iteration(n)))
 }
@@ -430,6 +449,7 @@ fn take_artefacts(
     fs_err::create_dir_all(dir.join("output"))?;
     let mut parts = vec![(at(&stderr_log(n)), "stderr.log"), (at(below(OUTPUT_DIR)), "output")];
     parts.extend(transcripts(plan).map(|t| (at(below(t.dir)), "transcripts")));
+    parts.extend(debug_log(plan, n).map(|path| (at(below(&path)), "agent-debug.log")));
     let mut taken = Ok(());
     for (from, name) in parts {
         let this = artefacts::take(&from, &dir.join(name), secrets, &mut room);

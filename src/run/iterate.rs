@@ -13,6 +13,7 @@ use super::meter::Meter;
 use super::prepare::Prepared;
 use super::record::{Facts, IterationRecord};
 use super::security;
+use super::tokens;
 use super::validate::{Iteration, Judged, validate};
 use crate::agent::{self, Evidence, judge};
 use crate::error::{Code, Error, Result};
@@ -143,9 +144,11 @@ async fn once(
     if let Some(feedback) = &next.feedback {
         fs_err::write(dir.join("feedback.txt"), feedback)?;
     }
+    let before = meter.session;
     let mut ran = run_agent(cx, prepared, sandbox, n, &dir, meter, &secrets).await?;
     let mut failures = ran.failures(cx, plan.deadlines.agent, plan.deadlines.idle);
     let collected = collect(cx, prepared, sandbox, n, &dir, tmp, &ran, &secrets).await;
+    tokens::complete(plan.harness.runtime.runtime(), &dir, &mut ran.watched.metrics, before);
     let (collected, blocked) = match collected {
         Ok(collected) => (Some(collected), None),
         Err(error) => (None, Some(error)),

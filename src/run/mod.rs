@@ -44,6 +44,7 @@ mod shown;
 mod signals;
 mod skip;
 mod telling;
+mod tokens;
 mod validate;
 mod verify_image;
 mod watch;

@@ -63,6 +63,8 @@ pub struct Options {
     pub idle_timeout: Option<Duration>,
     /// The prompt, instead of the harness's.
     pub prompt: Option<String>,
+    /// What the agent program logs of itself, instead of the harness's.
+    pub debug: Option<String>,
     /// What the agent may use up, instead of the harness's.
     pub budgets: crate::harness::model::Budgets,
     /// How often the agent is started again after a failure of the model API, instead of the harness's.

@@ -290,6 +290,7 @@ async fn load(options: &Options) -> Result<(Loaded, BTreeMap<String, String>)> {
             ttl: options.ttl,
             idle_timeout: options.idle_timeout,
             prompt: options.prompt.clone(),
+            debug: options.debug.clone(),
             budgets: options.budgets,
             api_retries: options.api_retries,
             reviewer: options.review.is_some(),

@@ -66,29 +66,3 @@ fn it_edits_commits_and_writes_output_and_its_figures_are_in_run_json() {
     assert!(run.done.stdout.contains("All done, é.") && run.done.stdout.contains("shell: echo"));
     world.assert_clean();
 }
-
-#[test]
-fn a_refused_key_fails_with_the_words_of_the_api() {
-    let body = json!({"error": {"type": "authentication_error", "message": "this key was revoked"}});
-    let turns = json!({"turns": [{"error": {"status": 401, "body": body}}], "repeat_last": true});
-    let Some((world, run, _)) = run("codex::a_refused_key_fails", &turns) else { return };
-    let run = run.failure("FS-AGENT-FAILED", 1);
-    assert!(run.done.stderr.contains("this key was revoked"), "{}", run.done.stderr);
-    assert_eq!(run.json["verdict"], "failed");
-    world.assert_clean();
-}
-
-#[test]
-fn a_full_context_fails_and_keeps_the_figures() {
-    let body = json!({"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}});
-    let turns = json!({"turns": [
-        {"content": [{"type": "tool_use", "name": "exec_command", "input": {"cmd": "echo work > made"}}]},
-        {"error": {"status": 400, "body": body}},
-    ], "repeat_last": true});
-    let Some((world, run, _)) = run("codex::a_full_context_fails", &turns) else { return };
-    let run = run.failure("FS-AGENT-FAILED", 1);
-    assert!(run.done.stderr.contains("ran out of room in the model's context window"), "{}", run.done.stderr);
-    assert_eq!((&run.json["totals"]["tool_calls"], &run.json["totals"]["turns"]), (&json!(1), &json!(1)));
-    assert!(run.file("changes.patch").contains("+work"));
-    world.assert_clean();
-}

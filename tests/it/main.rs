@@ -7,6 +7,7 @@
 #[path = "../contract/mod.rs"]
 mod contract;
 
+mod agent_skills;
 mod api_errors;
 mod budgets;
 mod ci;
@@ -16,9 +17,11 @@ mod codex;
 mod compose;
 mod contract_runs;
 mod corpus;
+mod debug_log;
 mod docs;
 mod dry_run;
 mod economy;
+mod endings;
 mod environment;
 mod fake;
 mod faults;

@@ -228,3 +228,21 @@ fn the_instructions_of_the_harness_directory_are_for_repositories_without_any() 
     let told: String = requests.iter().map(|r| r["body"].to_string()).collect();
     assert!(!told.contains("marker-of-the-organisation"), "{told}");
 }
+
+#[test]
+fn it_logs_what_it_does_and_gets_the_skills_that_its_definition_names() {
+    let turns = json!({"turns": [{"content": [{"type": "text", "text": "Done."}],
+        "expect": ["marker-of-the-skill", "marker-of-the-named-one"]}]});
+    let prepare = |world: &mut World| {
+        let skill = "---\nname: named-one\ndescription: marker-of-the-named-one\n---\nText.\n";
+        world.write("h/skills/named-one/SKILL.md", skill);
+        let agent = "---\nname: n\ndescription: d\nskills: small, named-one\n---\nWork.\n";
+        world.write("h/agents/coder.md", agent);
+    };
+    let test = "opencode::it_logs_what_it_does";
+    let Some((world, run, _)) = run_in(test, &turns, &["--debug"], prepare) else { return };
+    let run = run.success();
+    let log = run.file("iteration-1/agent-debug.log");
+    assert!(log.contains("level=DEBUG"), "{log}");
+    world.assert_clean();
+}

@@ -76,7 +76,14 @@ impl Runtime for Claude {
             words.extend(value.into_iter().flat_map(|value| [flag, value]));
         }
         words.extend(["--agent", launch.agent, "--dangerously-skip-permissions"]);
+        words.extend(launch.debug.iter().flat_map(|debug| ["--debug-file", debug.file]));
+        let filter = launch.debug.filter(|d| d.filter != "*").map(|d| format!("--debug={}", d.filter));
+        words.extend(filter.as_deref());
         words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+    }
+
+    fn logs(&self) -> bool {
+        true
     }
 
     fn hooks(&self) -> bool {
@@ -166,6 +173,7 @@ mod tests {
             effort: None,
             plugins: &[],
             settings: None,
+            debug: None,
         };
         let words = shell_words::split(&Claude.command(&launch)).unwrap();
         assert_eq!(

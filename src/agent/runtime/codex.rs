@@ -1,7 +1,9 @@
 //! Codex (`@openai/codex`), as of 0.171.0.
 
 use super::{Input, Item, Launch, Runtime, Source, Transcripts, body, list, quote, scalar};
+use crate::agent::event::Usage;
 use crate::agent::stream::Format;
+use crate::agent::{codex_stream, runtime::Debug};
 
 /// Where the CLI keeps its configuration, skills and sessions in the sandbox.
 const CONFIG: &str = "/sandbox/codex-config";
@@ -64,6 +66,10 @@ impl Runtime for Codex {
         "[ -n \"${CODEX_API_KEY:-}\" ] || [ -z \"${OPENAI_API_KEY:-}\" ] || export CODEX_API_KEY=\"$OPENAI_API_KEY\"\n"
     }
 
+    fn logs(&self) -> bool {
+        true
+    }
+
     fn command(&self, launch: &Launch<'_>) -> String {
         // The sandbox is OpenShell's. The CLI's own one needs namespaces or Landlock, which a sandbox seldom grants,
         // and would keep the agent from the output directory.
@@ -90,7 +96,11 @@ impl Runtime for Codex {
         }
         // The prompt is its standard input.
         words.push("-".into());
-        words.join(" ")
+        let command = words.join(" ");
+        let Some(Debug { filter, file }) = launch.debug else { return command };
+        // It logs to its standard error alone.
+        let filter = if filter == "*" { "debug" } else { filter };
+        format!("env RUST_LOG={} {command} 2>>{}", quote(filter), quote(file))
     }
 
     fn resumable(&self, session: &str) -> Option<String> {
@@ -100,6 +110,10 @@ impl Runtime for Codex {
     fn transcripts(&self) -> Option<Transcripts> {
         // sessions/<year>/<month>/<day>/rollout-<time>-<thread id>.jsonl
         Some(Transcripts { dir: "/sandbox/codex-config/sessions", name: "*.jsonl" })
+    }
+
+    fn tokens(&self, transcript: &[u8]) -> Option<Usage> {
+        codex_stream::tokens(transcript)
     }
 
     fn model(&self, input: &Input<'_>) -> Option<String> {
@@ -133,8 +147,10 @@ fn level(effort: &str) -> &str {
 /// The configuration of a run. The definition's text becomes instructions of the developer, beside those of Codex.
 fn profile(agent: &[u8]) -> String {
     let text = String::from_utf8_lossy(body(agent));
+    // Without the feature a CLI that cannot reach the API gives up, instead of waiting for the network until it is ended.
     format!(
         "check_for_update_on_startup = false\n\
+         features.unbounded_connection_retries = false\n\
          project_doc_fallback_filenames = [\"CLAUDE.md\"]\n\
          developer_instructions = {}\n",
         toml(text.trim())

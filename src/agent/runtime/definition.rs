@@ -3,6 +3,8 @@
 //! Claude Code 2.1.332 knows an agent by the `name` of its front matter, whatever the file is called, and
 //! passes over a file without `name` or `description` in silence (tried). So both are completed.
 
+use std::ops::Range;
+
 /// A definition that claude accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
@@ -43,22 +45,30 @@ pub fn definition(text: &[u8], stem: &str) -> Definition {
 /// The entries of a list in the front matter, such as `tools`: on the key's line, in brackets or not, or one per
 /// line below it. A comma within parentheses separates nothing.
 pub fn list(text: &[u8], key: &str) -> Vec<String> {
-    let Some((front, _)) = split(text) else { return Vec::new() };
-    let mut lines = front.split(|b| *b == b'\n').skip_while(|line| key_of(line) != Some(key.as_bytes()));
+    let text = String::from_utf8_lossy(text);
+    entries(&text, key).into_iter().map(|at| text[at].to_owned()).collect()
+}
+
+/// Where the entries of a list are, as [`list`] reads it.
+pub fn entries(text: &str, key: &str) -> Vec<Range<usize>> {
+    let Some((front, _)) = split(text.as_bytes()) else { return Vec::new() };
+    // Both are parts of the text.
+    let offset = |part: &[u8]| part.as_ptr().addr() - text.as_ptr().addr();
+    let lines = front.split(|b| *b == b'\n').map(|line| &text[offset(line)..][..line.len()]);
+    let mut lines = lines.skip_while(|line| key_of(line.as_bytes()) != Some(key.as_bytes()));
     let Some(line) = lines.next() else { return Vec::new() };
-    let mut texts =
-        vec![String::from_utf8_lossy(&line[key.len()..]).trim_start_matches([' ', '\t', ':']).to_owned()];
-    let below = lines.take_while(|l| l.first().is_some_and(|b| b.is_ascii_whitespace() || *b == b'-'));
-    texts.extend(below.map(|l| String::from_utf8_lossy(l).trim().trim_start_matches('-').to_owned()));
+    let below = lines.take_while(|l| l.starts_with(|c: char| c.is_ascii_whitespace() || c == '-'));
+    let below = below.map(|l| l.trim().trim_start_matches('-'));
     let mut out = Vec::new();
-    for text in texts {
+    for line in std::iter::once(line[key.len()..].trim_start_matches([' ', '\t', ':'])).chain(below) {
         let mut depth = 0_i32;
-        let parts = text.trim().trim_start_matches('[').trim_end_matches(']').split(|c| {
+        let parts = line.trim().trim_start_matches('[').trim_end_matches(']').split(|c| {
             depth += i32::from(c == '(') - i32::from(c == ')');
             c == ',' && depth == 0
         });
-        let entries = parts.map(|part| part.trim().trim_matches(['"', '\'']).to_owned());
-        out.extend(entries.filter(|entry| !entry.is_empty() && !entry.starts_with('#')));
+        let entries = parts.map(|part| part.trim().trim_matches(['"', '\'']));
+        let entries = entries.filter(|entry| !entry.is_empty() && !entry.starts_with('#'));
+        out.extend(entries.map(|entry| offset(entry.as_bytes())..offset(entry.as_bytes()) + entry.len()));
     }
     out
 }
@@ -142,6 +152,14 @@ mod tests {
             assert_eq!(list(text.as_bytes(), "tools"), ["Bash(git add:*, x)", "Read"], "{form}");
         }
         assert!(list(b"---\nname: n\n---\n", "tools").is_empty());
+    }
+
+    #[test]
+    fn entries_are_where_they_stand() {
+        let text = "---\nname: n\nskills: [\"one\", zwei-ä]\nmore:\n  - drei\n---\n";
+        let texts = |key| entries(text, key).into_iter().map(|at| &text[at]).collect::<Vec<_>>();
+        assert_eq!((texts("skills"), texts("more")), (vec!["one", "zwei-ä"], vec!["drei"]));
+        assert_eq!(entries(text, "skills")[0].start, text.find("one").unwrap());
     }
 
     #[test]

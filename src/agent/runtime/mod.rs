@@ -11,11 +11,12 @@ use std::borrow::Cow;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use super::event::Usage;
 use super::stream::Format;
 
 pub use claude::Claude;
 pub use codex::Codex;
-pub use definition::{Definition, body, definition, list, scalar};
+pub use definition::{Definition, body, definition, entries, list, scalar};
 pub use opencode::Opencode;
 pub use script::Script;
 
@@ -138,6 +139,17 @@ pub struct Launch<'a> {
     pub plugins: &'a [&'a str],
     /// Settings that call the hooks; for a runtime that has [`Runtime::hooks`].
     pub settings: Option<&'a str>,
+    /// What the program logs of itself, when that was asked for; for a runtime that [`Runtime::logs`].
+    pub debug: Option<Debug<'a>>,
+}
+
+/// The log of an agent program about itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Debug<'a> {
+    /// What of it, in the words of the program; `*` is everything.
+    pub filter: &'a str,
+    /// The file in the sandbox that it is written to.
+    pub file: &'a str,
 }
 
 /// Where a runtime leaves its transcripts.
@@ -191,6 +203,17 @@ pub trait Runtime: std::fmt::Debug + Sync {
     /// [`Launch::resume`]: then the agent knows what it did, and why. None where its program cannot. The name of the
     /// session is the one that its stream gave; it is a single word of letters, digits, `-` and `_`.
     fn resumable(&self, _session: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether its program can write a log of itself: see [`Launch::debug`].
+    fn logs(&self) -> bool {
+        false
+    }
+
+    /// What a session has used in all, by its transcript; for a runtime whose stream does not tell it of a start that
+    /// fails.
+    fn tokens(&self, _transcript: &[u8]) -> Option<Usage> {
         None
     }
 
@@ -295,6 +318,7 @@ mod tests {
             effort: Some("high"),
             plugins: &["gopls", "other"],
             settings: None,
+            debug: None,
         };
         assert_eq!(
             script(&Claude, &launch),
@@ -314,6 +338,22 @@ mod tests {
                  --model opus --config 'model_reasoning_effort=\"high\"' {base_url} resume s-1 -"
             )
         );
+        let debug = Some(Debug { filter: "*", file: "/sandbox/d log" });
+        let logged = Codex.command(&Launch { debug, ..launch });
+        assert!(logged.starts_with("env RUST_LOG=debug codex exec --json "), "{logged}");
+        assert!(logged.ends_with(" resume s-1 - 2>>'/sandbox/d log'"), "{logged}");
+        let debug = Some(Debug { filter: "info", file: "/sandbox/d log" });
+        let logged = Opencode.command(&Launch { debug, ..launch });
+        assert!(
+            logged.ends_with(" --session s-1 --print-logs --log-level INFO 2>>'/sandbox/d log'"),
+            "{logged}"
+        );
+        let claude = |filter| {
+            let debug = Some(Debug { filter, file: "/sandbox/d" });
+            shell_words::split(&Claude.command(&Launch { debug, ..launch })).unwrap()
+        };
+        assert!(claude("*").ends_with(&["--debug-file".into(), "/sandbox/d".into()]));
+        assert_eq!(claude("api,!mcp").last().unwrap(), "--debug=api,!mcp");
         assert_eq!(
             Opencode.command(&launch),
             "opencode run --format json --thinking --auto --agent greeter --model opus --variant high --session s-1"

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, Item, Launch, Runtime, Source, Transcripts, WORKSPACE, body, list, quote, scalar};
+use super::{Debug, Input, Item, Launch, Runtime, Source, Transcripts, WORKSPACE, body, list, quote, scalar};
 use crate::agent::stream::Format;
 
 /// Where the CLI finds its configuration, agents and skills in the sandbox.
@@ -102,7 +102,15 @@ impl Runtime for Opencode {
         {
             words.extend(value.into_iter().flat_map(|value| [flag, value]));
         }
-        words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+        let command = words.into_iter().map(quote).collect::<Vec<_>>().join(" ");
+        let Some(Debug { filter, file }) = launch.debug else { return command };
+        // Levels are all that it can be asked for.
+        let level = if filter == "*" { "DEBUG".to_owned() } else { filter.to_uppercase() };
+        format!("{command} --print-logs --log-level {} 2>>{}", quote(&level), quote(file))
+    }
+
+    fn logs(&self) -> bool {
+        true
     }
 
     /// Whether the database knows it takes a start of the CLI, which the export was just now.

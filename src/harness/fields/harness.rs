@@ -229,6 +229,15 @@ pub(super) const TOP: &[Field] = &[
     .merge(Merge::Filled)
     .example("Look at the failing test"),
     field(
+        "debug",
+        Type::Text,
+        "What the agent program is to log of itself, in its own words; `*` is everything: see \
+         [runtimes](runtimes.md#the-log-of-the-agent-program). `--debug` overrides it.",
+    )
+    .default("nothing")
+    .merge(Merge::Filled)
+    .example("api"),
+    field(
         "max_turns",
         Type::Int(0, i64::MAX),
         "Turns of the whole run: see [budgets](harness.md#budgets). `--max-turns` overrides it.",

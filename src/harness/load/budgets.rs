@@ -66,6 +66,23 @@ impl Loader<'_> {
         }
     }
 
+    pub(super) fn debug(&mut self, key: Option<&Text>) -> Option<String> {
+        let unfit = |filter: &str| {
+            filter.trim().is_empty() || filter.chars().any(char::is_control) || filter.len() > MAX_FILTER
+        };
+        if let Some(filter) = &self.request.overrides.debug {
+            if unfit(filter) {
+                self.option("the filter of --debug is empty, too long, or not in one line".into(), FILTER);
+            }
+            return Some(filter.clone());
+        }
+        let text = key?;
+        if unfit(&text.text) {
+            self.error(&text.span, "`debug` is empty, too long, or not in one line", FILTER);
+        }
+        Some(text.text.clone())
+    }
+
     pub(super) fn api_retries(&mut self, key: Option<&At<i64>>) -> u32 {
         if let Some(retries) = self.request.overrides.api_retries {
             return retries;
@@ -84,6 +101,10 @@ impl Loader<'_> {
 fn too_long(prompt: &str) -> bool {
     prompt.len() as u64 > MAX_PROMPT
 }
+
+/// The longest filter of the agent program's log, in bytes.
+const MAX_FILTER: usize = 1000;
+const FILTER: &str = "write what the agent program is to log in its own words, or `*` for everything";
 
 const PROMPT: &str = "write what the agent is to do; larger inputs belong in `agent_input`";
 
