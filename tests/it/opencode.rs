@@ -169,12 +169,11 @@ fn a_further_iteration_goes_on_in_the_session_with_what_was_wrong() {
 
     // What the database has of the session is with the transcripts of each iteration.
     for (n, has, lacks) in [(1, "First done.", "Mended."), (2, "Mended.", "of-no-transcript")] {
-        let text = run.file(&format!("iteration-{n}/transcripts/{session}.json"));
-        let exported: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(exported["info"]["id"], session);
-        assert!(text.contains("marker-of-the-first-session") && text.contains(has), "{text}");
-        assert!(!text.contains(lacks), "{text}");
-        assert!(text.contains("key: ") && !text.contains(KEY), "{text}");
+        let exported = run.file(&format!("iteration-{n}/transcripts/{session}.json"));
+        assert_eq!(serde_json::from_str::<Value>(&exported).unwrap()["info"]["id"], session);
+        assert!(exported.contains("marker-of-the-first-session") && exported.contains(has), "{exported}");
+        assert!(!exported.contains(lacks), "{exported}");
+        assert!(exported.contains("key: ") && !exported.contains(KEY), "{exported}");
     }
     world.assert_clean();
 }

@@ -180,7 +180,10 @@ fn in_its_place(stream: &str, end: &str) -> Run {
     world.write("bin/stream", std::fs::read(recorded).unwrap());
     world.script(
         "bin/opencode",
-        &format!("[ \"$1\" = run ] || exit 1\ncat >/dev/null\ncat \"$(dirname \"$0\")/stream\"\n{end}"),
+        &format!(
+            "case $1 in run) ;; export) printf '{{\"half\":'; exit 1;; *) exit 1;; esac\n\
+             cat >/dev/null\ncat \"$(dirname \"$0\")/stream\"\n{end}"
+        ),
     );
     let run = world.run(&["--local-bind", world.path("bin").to_str().unwrap(), "--api-retries", "0"]);
     world.assert_clean();
@@ -192,6 +195,10 @@ fn an_error_and_status_0() {
     let run = in_its_place("opencode-1.18.33-overloaded.jsonl", "exit 0").failure("FS-AGENT-FAILED", 1);
     assert!(run.done.stderr.contains("Overloaded for the test (HTTP 529)"), "{}", run.done.stderr);
     assert_eq!(run.json["iterations"][0]["exit"], json!({"status": 0}));
+    // The export did not come to its end.
+    let session = run.json["iterations"][0]["metrics"]["session"].as_str().unwrap();
+    assert_eq!(run.file(&format!("iteration-1/transcripts/{session}.partial.json")), "{\"half\":");
+    assert!(!run.dir.unwrap().join(format!("iteration-1/transcripts/{session}.json")).exists());
 }
 
 #[test]
