@@ -133,7 +133,7 @@ impl Runtime for Opencode {
     fn export(&self, session: &str) -> Option<String> {
         // Not into a pipe, of which a program may leave its last part unwritten.
         Some(format!(
-            "( . {WORKSPACE}/.env; f={LOG}/{session}; timeout -k 5 {EXPORT_SECONDS} opencode export {session} >\"$f.new\"; x=$?; \
+            "( set +eu; . {WORKSPACE}/.env; f={LOG}/{session}; timeout -k 5 {EXPORT_SECONDS} opencode export {session} >\"$f.new\"; x=$?; \
              [ -s \"$f.new\" ] || {{ rm -f \"$f.new\"; exit 0; }}; \
              if [ $x -ne 0 ] || [ \"$(wc -c <\"$f.new\")\" -gt {EXPORT_BYTES} ]; then \
              head -c {EXPORT_BYTES} \"$f.new\" >\"$f.partial.json\"; rm -f \"$f.new\"; else \
