@@ -12,6 +12,10 @@ use super::event::{Event, ResultEvent, Usage};
 use super::recent::Recent;
 use super::summary::summary;
 
+/// How often in a row a conversation may be too long. OpenCode shortens it and tries again, for ever where that does
+/// not help (1.18.33).
+const OVERFLOWS: u32 = 3;
+
 /// How OpenCode answers a tool that its configuration denies, and one that it cannot ask for.
 const DENIED: [&str; 2] =
     ["The user has specified a rule which prevents you", "The user rejected permission"];
@@ -36,6 +40,9 @@ struct Part<'a> {
     id: Scalar<'a>,
     #[serde(borrow)]
     text: Scalar<'a>,
+    /// Whether the text is OpenCode's own, as it has for a conversation that it shortened.
+    #[serde(borrow)]
+    synthetic: Scalar<'a>,
     #[serde(borrow)]
     tool: Scalar<'a>,
     #[serde(borrow, rename = "callID")]
@@ -128,6 +135,8 @@ pub(super) struct OpencodeStream {
     text: String,
     /// Whether texts, summaries and ids are wanted.
     texts: bool,
+    /// How often the conversation was too long since the last tool.
+    overflows: u32,
 }
 
 impl OpencodeStream {
@@ -141,6 +150,7 @@ impl OpencodeStream {
             cost: 0.0,
             text: String::new(),
             texts,
+            overflows: 0,
         }
     }
 
@@ -156,6 +166,13 @@ impl OpencodeStream {
         }
         let part = line.part.0.unwrap_or_default();
         let fresh = part.id.text().is_none_or(|id| self.seen.is_new(id));
+        if self.overflows >= OVERFLOWS {
+            // It was given up, whatever follows; what that uses still counts.
+            if line.kind.text() == Some("step_finish") && fresh {
+                self.count(part, sink);
+            }
+            return Ok(());
+        }
         match line.kind.text().unwrap_or_default() {
             "error" => self.error(line.error.0.unwrap_or_default(), sink),
             _ if !fresh => {}
@@ -163,7 +180,7 @@ impl OpencodeStream {
                 self.turns += 1;
                 sink(Event::Turn);
             }
-            "text" => {
+            "text" if !part.synthetic.is_true() => {
                 self.text.clear();
                 self.text.push_str(part.text.text().unwrap_or_default());
                 sink(Event::Text { text: self.said(part.text), end: true });
@@ -184,6 +201,7 @@ impl OpencodeStream {
     }
 
     fn tool(&mut self, part: Part<'_>, sink: Sink<'_>) {
+        self.overflows = 0;
         let (name, id) = (self.said(part.tool), self.said(part.call));
         let state = part.state.0.unwrap_or_default();
         let summary = if self.texts { summary(&name, &state.input) } else { String::new() };
@@ -197,7 +215,8 @@ impl OpencodeStream {
         }
     }
 
-    fn step(&mut self, part: Part<'_>, sink: Sink<'_>) {
+    /// What a step used. Gives the reason of its end.
+    fn count<'a>(&mut self, part: Part<'a>, sink: Sink<'_>) -> Scalar<'a> {
         let usage = part.tokens.0.map(Usage::from).unwrap_or_default();
         self.usage.add(&usage);
         self.cost += part.cost.float().unwrap_or(0.0);
@@ -205,13 +224,18 @@ impl OpencodeStream {
             sink(Event::Tokens(usage));
         }
         sink(Event::Cost { total_usd: self.cost });
-        match part.reason.text() {
+        part.reason
+    }
+
+    fn step(&mut self, part: Part<'_>, sink: Sink<'_>) {
+        match self.count(part, sink).text() {
             Some("tool-calls") => {}
             Some("stop") => sink(Event::Result(ResultEvent { subtype: "success".into(), ..self.result() })),
             reason => {
                 let reason = reason.unwrap_or("unknown");
-                let errors = vec![format!("the last answer of the model ended early: {reason}")];
-                let result = ResultEvent { is_error: true, errors, ..self.result() };
+                // Instead of the agent's last words, which say nothing of it.
+                let text = format!("the last answer of the model ended early: {reason}");
+                let result = ResultEvent { is_error: true, text, ..self.result() };
                 sink(Event::Result(ResultEvent { subtype: "error_during_execution".into(), ..result }));
             }
         }
@@ -225,8 +249,10 @@ impl OpencodeStream {
             Scalar::Whole(status) => format!("{message} (HTTP {status})"),
             _ => message,
         };
+        let by_api = (kind == "APIError").then(|| "api_error".to_owned());
+        self.overflows += u32::from(kind == "ContextOverflowError");
         sink(Event::Error { kind, message: message.clone() });
-        let result = ResultEvent { is_error: true, text: message, ..self.result() };
+        let result = ResultEvent { is_error: true, text: message, terminal_reason: by_api, ..self.result() };
         sink(Event::Result(ResultEvent { subtype: "error_during_execution".into(), ..result }));
     }
 

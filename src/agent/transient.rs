@@ -4,7 +4,8 @@ use super::judge::Evidence;
 use super::summary::one_line;
 
 /// What the agent CLIs and the APIs behind them say when it is worth trying again, in lower case. The numbers are HTTP
-/// statuses as Claude Code 2.1 (`API Error: 529 …`) and Codex (`unexpected status 529 …`) write them; 529 is Anthropic's word for overloaded.
+/// statuses as Claude Code 2.1 (`API Error: 529 …`) and Codex (`unexpected status 529 …`) write them, or as the decoder of
+/// OpenCode's stream puts them behind the words of the API; 529 is Anthropic's word for overloaded.
 const PASSING: &[&str] = &[
     "api error: 408",
     "api error: 429",
@@ -13,6 +14,13 @@ const PASSING: &[&str] = &[
     "api error: 503",
     "api error: 504",
     "api error: 529",
+    "(http 408)",
+    "(http 429)",
+    "(http 500)",
+    "(http 502)",
+    "(http 503)",
+    "(http 504)",
+    "(http 529)",
     "status 408",
     "status 429",
     "status 500",
@@ -47,6 +55,8 @@ const PASSING: &[&str] = &[
     "fetch failed",
     "timed out",
     "terminated unexpectedly",
+    "connection was closed",
+    "cannot connect to api",
     "stream disconnected",
     "server error",
 ];
@@ -124,6 +134,10 @@ mod tests {
             "API Error: Unable to connect to API (ConnectionRefused)",
         ] {
             assert!(transient(&ended(text, None, true)).is_some(), "{text}");
+        }
+        for (text, passing) in [("closed today (HTTP 503)", true), ("this key was revoked (HTTP 401)", false)]
+        {
+            assert_eq!(transient(&ended(text, Some(text), true)).is_some(), passing, "{text}");
         }
         for text in [
             "API Error: 401 invalid x-api-key",

@@ -13,6 +13,7 @@ use super::agent_phase::Ran;
 use super::artefacts::{self, Room};
 use super::bootstrap::Bootstrapped;
 use super::context::Cx;
+use super::export::export;
 use super::prepare::Prepared;
 use crate::agent::runtime::Transcripts;
 use crate::error::{Code, Error, Family, Result};
@@ -142,6 +143,7 @@ impl Once<'_> {
     async fn collect(&self) -> Result<(Collected, String)> {
         let Self { cx, prepared, sandbox, n, dir, tmp, ran, secrets, incoming, taken } = *self;
         fs_err::create_dir(incoming)?;
+        export(cx, prepared, &sandbox.session, ran.watched.metrics.session.as_deref()).await;
         let answer = list(prepared, sandbox, n).await?;
         let (index, listing) = split(&answer)?;
         let limits = Limits::default();

@@ -270,7 +270,7 @@ fn again(
 }
 
 /// Sessions are named by the agent's stream, and end in a command line.
-fn is_session(text: &str) -> bool {
+pub(super) fn is_session(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         && !text.starts_with('-')

@@ -17,6 +17,7 @@ mod deltas;
 mod doctor;
 mod events;
 mod execute;
+mod export;
 mod feedback;
 pub mod guard;
 mod handover;

@@ -38,6 +38,7 @@ mod live;
 mod local;
 mod model_stub;
 mod opencode;
+mod opencode_endings;
 mod plan_digest;
 mod prompts;
 mod remote;

@@ -240,6 +240,13 @@ pub trait Runtime: std::fmt::Debug + Sync {
         None
     }
 
+    /// A command for the shell that leaves the session with the transcripts, for a CLI that keeps it elsewhere. It runs
+    /// after the agent has ended, in bounded time; where it fails the rest is collected all the same. For the name of
+    /// the session see [`Runtime::resumable`].
+    fn export(&self, _session: &str) -> Option<String> {
+        None
+    }
+
     /// Lines for the shell that make the project's instructions in `repo` (a quoted path) known where the CLI does
     /// not find them by itself. They run once, before the agent.
     fn instructions(&self, _repo: &str) -> Option<String> {
@@ -335,6 +342,12 @@ mod tests {
         let logged = Codex.command(&Launch { debug, ..launch });
         assert!(logged.starts_with("env RUST_LOG=debug codex exec --json "), "{logged}");
         assert!(logged.ends_with(" resume s-1 - 2>>'/sandbox/d log'"), "{logged}");
+        let debug = Some(Debug { filter: "info", file: "/sandbox/d log" });
+        let logged = Opencode.command(&Launch { debug, ..launch });
+        assert!(
+            logged.ends_with(" --session s-1 --print-logs --log-level INFO 2>>'/sandbox/d log'"),
+            "{logged}"
+        );
         let claude = |filter| {
             let debug = Some(Debug { filter, file: "/sandbox/d" });
             shell_words::split(&Claude.command(&Launch { debug, ..launch })).unwrap()

@@ -4,11 +4,21 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, Item, Launch, Runtime, Source, Transcripts, body, list, quote, scalar};
+use super::{Debug, Input, Item, Launch, Runtime, Source, Transcripts, WORKSPACE, body, list, quote, scalar};
 use crate::agent::stream::Format;
 
 /// Where the CLI finds its configuration, agents and skills in the sandbox.
 const CONFIG: &str = "/sandbox/opencode-config";
+
+/// Where it keeps its sessions, all in one file.
+const DATABASE: &str = "/sandbox/.local/share/opencode/opencode.db";
+
+/// Where its log is, and where sessions are exported to.
+const LOG: &str = "/sandbox/.local/share/opencode/log";
+
+/// How long an export may take, in seconds, and how long it may be, in bytes.
+const EXPORT_SECONDS: u32 = 60;
+const EXPORT_BYTES: u32 = 64 * 1024 * 1024;
 
 /// Tools of claude, and what permission of OpenCode stands for each.
 const TOOLS: [(&str, &str); 13] = [
@@ -92,12 +102,43 @@ impl Runtime for Opencode {
         {
             words.extend(value.into_iter().flat_map(|value| [flag, value]));
         }
-        words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+        let command = words.into_iter().map(quote).collect::<Vec<_>>().join(" ");
+        let Some(Debug { filter, file }) = launch.debug else { return command };
+        // Levels are all that it can be asked for.
+        let level = if filter == "*" { "DEBUG".to_owned() } else { filter.to_uppercase() };
+        format!("{command} --print-logs --log-level {} 2>>{}", quote(&level), quote(file))
+    }
+
+    fn logs(&self) -> bool {
+        true
+    }
+
+    /// Whether the database knows it takes a start of the CLI, which the export was just now.
+    fn resumable(&self, session: &str) -> Option<String> {
+        Some(format!(
+            "[ -s {DATABASE} ] && {{ [ -s {LOG}/{session}.json ] || [ -s {LOG}/{session}.partial.json ]; }}"
+        ))
+    }
+
+    /// Its configuration directory has instructions of its own.
+    fn guidance(&self) -> Option<String> {
+        Some(format!("{CONFIG}/AGENTS.md"))
     }
 
     fn transcripts(&self) -> Option<Transcripts> {
-        // Sessions are in a database; the log has their outline.
-        Some(Transcripts { dir: "/sandbox/.local/share/opencode/log", name: "*.log" })
+        Some(Transcripts { dir: LOG, name: "*" })
+    }
+
+    /// `<session>.json`; `<session>.partial.json` what there is of one that did not come to its end.
+    fn export(&self, session: &str) -> Option<String> {
+        // Not into a pipe, of which a program may leave its last part unwritten.
+        Some(format!(
+            "( set +eu; . {WORKSPACE}/.env; f={LOG}/{session}; timeout -k 5 {EXPORT_SECONDS} opencode export {session} >\"$f.new\"; x=$?; \
+             [ -s \"$f.new\" ] || {{ rm -f \"$f.new\"; exit 0; }}; \
+             if [ $x -ne 0 ] || [ \"$(wc -c <\"$f.new\")\" -gt {EXPORT_BYTES} ]; then \
+             head -c {EXPORT_BYTES} \"$f.new\" >\"$f.partial.json\"; rm -f \"$f.new\"; else \
+             mv -f \"$f.new\" \"$f.json\" && rm -f \"$f.partial.json\"; fi ) </dev/null >/dev/null 2>&1"
+        ))
     }
 
     fn model(&self, input: &Input<'_>) -> Option<String> {
