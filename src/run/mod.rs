@@ -42,6 +42,7 @@ mod servers;
 mod shown;
 mod signals;
 mod skip;
+mod squeeze;
 mod telling;
 mod validate;
 mod verify_image;
