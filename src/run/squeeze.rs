@@ -10,7 +10,7 @@ use crate::process::{Command, locate};
 /// The name under which it arrives.
 pub(super) const ARRIVES: &str = "/sandbox/workspace/bin/fullsend.gz";
 
-/// The quickest level: it leaves about 45 % of the program, the best one 40 %, in five times the time.
+/// The quickest level: it leaves 46 % of a release build; the usual one 42 %, in three times the time.
 const LEVEL: &str = "-1";
 /// How long it may take; it takes a fraction of a second.
 const LIMIT: Duration = Duration::from_secs(30);
