@@ -20,9 +20,9 @@ use crate::process::{Child, Command, Failure, Output, Ring, Signal, locate, scal
 /// The longest path of a control socket, in bytes: a socket address takes 108 on Linux and 104 on macOS, and ssh
 /// appends 17 while it makes the socket.
 const SOCKET_PATH_MAX: usize = 85;
-/// The first and the longest pause between two looks for the socket.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// The first and the longest pause between two looks for the socket, which cost next to nothing.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 /// How long a request for a forwarded port may take.
 const FORWARD_LIMIT: Duration = Duration::from_secs(20);
 /// How long the master may take to end after TERM, and its proxy after it.

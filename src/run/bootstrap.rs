@@ -8,7 +8,7 @@ use super::context::Cx;
 use super::pack::Packed;
 use super::prepare::Prepared;
 use super::provision::Provisioned;
-use super::security;
+use super::{security, squeeze};
 use crate::error::{Code, Error, Result};
 use crate::import::listing;
 use crate::import::{Limits, Listing, check_arrived};
@@ -16,7 +16,8 @@ use crate::plan::Plan;
 use crate::plan::env::quote;
 
 use crate::plan::layout::{
-    ARCHIVE, CONFIG_DIR, ENV_DIR, ENV_FILE, HOME, OLD_WORKSPACE, OUTPUT_DIR, PRISTINE, RUNNER_DIR, WORKSPACE,
+    ARCHIVE, CONFIG_DIR, ENV_DIR, ENV_FILE, HOME, HOOK_PROGRAM, OLD_WORKSPACE, OUTPUT_DIR, PRISTINE,
+    RUNNER_DIR, WORKSPACE,
 };
 use crate::plan::repo::Manifest;
 use crate::remote::Session;
@@ -90,7 +91,10 @@ fn script(plan: &Plan, packed: &Packed, hooks: &[String]) -> String {
         let to = quote(to);
         lines.push(format!("mkdir -p \"$(dirname {to})\"; mv -f {} {to}", quote(from)));
     }
-    let outside = packed.files.iter().filter(|f| f.size > 0).map(|f| {
+    lines.extend(packed.squeezed.then(squeeze::unpack));
+    // What is unpacked by a program of its own says itself whether that went well.
+    let plain = |dest: &str| !packed.squeezed || dest != HOOK_PROGRAM;
+    let outside = packed.files.iter().filter(|f| f.size > 0 && plain(&f.dest)).map(|f| {
         let dest = quote(&f.dest);
         format!("[ -s {dest} ] || {{ echo \"\"{dest}\" did not arrive\" >&2; exit 70; }}")
     });

@@ -44,6 +44,7 @@ mod servers;
 mod shown;
 mod signals;
 mod skip;
+mod squeeze;
 mod telling;
 mod tokens;
 mod validate;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use tar::{Builder, EntryType, Header};
 
 use super::archive::append_repo;
+use super::squeeze;
 use crate::error::{Code, Error, Result};
 use crate::plan::Plan;
 use crate::plan::files::{Bytes, Delivered, Source, Upload};
-use crate::plan::layout::{HOME, RUNNER_DIR, below_home};
+use crate::plan::layout::{HOME, HOOK_PROGRAM, RUNNER_DIR, below_home};
 use crate::plan::repo::{HostRepo, Manifest};
 
 /// The archive, and what the sandbox must hold once it is unpacked.
@@ -23,24 +24,38 @@ pub(super) struct Packed {
     pub files: Vec<Delivered>,
     /// Files that are unpacked below [`HOME`] and then moved elsewhere: member and destination.
     pub moves: Vec<(String, String)>,
+    /// Whether the program of the hooks travels compressed.
+    pub squeezed: bool,
 }
 
-/// Builds the archive: the files, then the repository.
+/// Builds the archive: the files, then the repository. `squeezed` is the program of the hooks, compressed.
 pub(super) fn pack(
     plan: &Plan,
     uploads: &[Upload],
     repo: &HostRepo,
     manifest: &Manifest,
+    squeezed: Option<Vec<u8>>,
     dir: &Path,
 ) -> Result<Packed> {
     let archive = dir.join("in.tar");
     let mut tar = Builder::new(BufWriter::with_capacity(256 * 1024, fs_err::File::create(&archive)?));
     let (mut files, mut moves) = (Vec::new(), Vec::new());
+    let is_squeezed = squeezed.is_some();
+    if let Some(bytes) = squeezed {
+        let size = bytes.len() as u64;
+        let file =
+            Delivered { dest: squeeze::ARRIVES.to_owned(), mode: 0o755, size, bytes: Bytes::Content(bytes) };
+        append(&mut tar, &member(squeeze::ARRIVES)?, &file)?;
+    }
     for upload in uploads {
         if matches!(upload.source, Source::Empty) {
             append_dir(&mut tar, &member(&upload.dest)?)?;
         }
         for file in upload.expand()? {
+            if is_squeezed && file.dest == HOOK_PROGRAM {
+                files.push(file);
+                continue;
+            }
             let name = if let Some(name) = below_home(&file.dest) {
                 name.to_owned()
             } else {
@@ -56,7 +71,7 @@ pub(super) fn pack(
     let mut out = tar.into_inner()?;
     out.flush()?;
     let size = fs_err::metadata(&archive)?.len();
-    Ok(Packed { archive, size, files, moves })
+    Ok(Packed { archive, size, files, moves, squeezed: is_squeezed })
 }
 
 fn header(kind: EntryType, mode: u32) -> Header {

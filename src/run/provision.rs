@@ -12,6 +12,7 @@ use super::pack::{Packed, pack};
 use super::prepare::Prepared;
 use super::queue::Queue;
 use super::record::RepoConfigRecord;
+use super::squeeze;
 use crate::error::{Code, Error, Result};
 use crate::harness::model::{ProviderUse, Scope};
 use crate::openshell::CreateError;
@@ -53,8 +54,8 @@ pub(super) async fn provision(
     }
     let packing = cx.signals.guard(packing(cx, prepared, upload, tmp));
     let creating = async {
-        cx.phase("sandbox", create(cx, prepared, owned, queue.as_ref())).await?;
-        cx.phase("connect", connect(cx, prepared, tmp)).await
+        let config = cx.phase("sandbox", create(cx, prepared, owned, queue.as_ref())).await?;
+        cx.phase("connect", connect(cx, prepared, config, tmp)).await
     };
     let ((manifest, packed), session) = tokio::try_join!(packing, creating)?;
     let config = agent_config(&prepared.world.repo.top);
@@ -151,27 +152,31 @@ async fn packing(
 ) -> Result<(Manifest, Packed)> {
     let (plan, repo, dir) = (prepared.plan.clone(), prepared.world.repo.clone(), tmp.to_owned());
     let uploads = inputs::uploads(&plan, &cx.id.dir)?;
-    let manifest = Manifest::take(&repo, upload).await?;
+    let (manifest, squeezed) = tokio::join!(Manifest::take(&repo, upload), squeeze::program(&uploads));
+    let manifest = manifest?;
     tokio::task::spawn_blocking(move || {
-        let packed = pack(&plan, &uploads, &repo, &manifest, &dir)?;
+        let packed = pack(&plan, &uploads, &repo, &manifest, squeezed, &dir)?;
         Ok((manifest, packed))
     })
     .await
     .map_err(|e| Error::bug(format!("building the archive: {e}")))?
 }
 
-/// Creates the sandbox. One of a queue stays only when it is among the oldest.
+/// Creates the sandbox. One of a queue stays only when it is among the oldest. What comes back is the ssh configuration,
+/// which says nothing that depends on the phase: it is asked for while the sandbox becomes ready.
 async fn create(
     cx: &Cx,
     prepared: &Prepared,
     owned: &mut Owned,
     queue: Option<&Queue<'_>>,
-) -> Result<((), String)> {
+) -> Result<(Result<Vec<u8>>, String)> {
     let (openshell, plan) = (&prepared.world.openshell, &prepared.plan);
     loop {
         let name = create_once(cx, prepared, owned).await?;
         let created = tokio::time::Instant::now();
-        openshell.wait_ready(&plan.dialect, &name, plan.deadlines.ready).await?;
+        let ready = openshell.wait_ready(&plan.dialect, &name, plan.deadlines.ready);
+        let (ready, config) = tokio::join!(ready, openshell.ssh_config(&name));
+        ready?;
         match queue {
             Some(queue) if !queue.admitted(created).await? => {
                 cx.ui.info("queue", "another run was first; its sandbox stays, this one is deleted");
@@ -183,7 +188,7 @@ async fn create(
                 if plan.keep_sandbox {
                     claim::keep(cx);
                 }
-                return Ok(((), name));
+                return Ok((config, name));
             }
         }
     }
@@ -214,12 +219,16 @@ async fn create_once(cx: &Cx, prepared: &Prepared, owned: &mut Owned) -> Result<
     }
 }
 
-async fn connect(cx: &Cx, prepared: &Prepared, tmp: &Path) -> Result<(Session, String)> {
+async fn connect(
+    cx: &Cx,
+    prepared: &Prepared,
+    config: Result<Vec<u8>>,
+    tmp: &Path,
+) -> Result<(Session, String)> {
     let openshell = &prepared.world.openshell;
-    let text = openshell.ssh_config(&cx.id.sandbox).await?;
     let program = openshell.program();
     let session = Session::open(OpenSpec {
-        ssh_config: &text,
+        ssh_config: &config?,
         program: &program,
         env: openshell.child_env(),
         dir: tmp,

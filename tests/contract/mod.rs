@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! FULLSEND_CONTRACT_OPENSHELL=/path/to/openshell FULLSEND_CONTRACT_IMAGE=registry/image:tag \
-//!     cargo test --test it contract::by_hand -- --nocapture
+//!     cargo test --test it contract_runs::by_hand -- --nocapture
 //! ```
 //!
 //! Each expectation says whether it was seen on a real release, and on which, or only read.
@@ -96,6 +96,8 @@ pub(crate) enum Call {
     ScpRoundTrip(&'static str),
     /// `list -o json` is asked until the sandbox has this phase.
     Phase(&'static str),
+    /// The same until it is not there any more.
+    Gone,
 }
 
 /// What holds for the output. Text is compared after escapes and the frame of reports are taken out and blanks

@@ -101,7 +101,8 @@ impl<'a> Workshop<'a> {
             Call::CliEnv(line, env) => (line.to_owned(), self.cli(&self.words(line), env)),
             Call::Ssh(line) => (format!("ssh: {line}"), self.ssh(&self.fill(line))?),
             Call::ScpRoundTrip(path) => return self.scp(path),
-            Call::Phase(phase) => return self.wait_phase(phase),
+            Call::Phase(phase) => return self.wait_phase(Some(phase)),
+            Call::Gone => return self.wait_phase(None),
         };
         let shown = || {
             let text = |b: &[u8]| String::from_utf8_lossy(b).trim().to_owned();
@@ -169,16 +170,17 @@ impl<'a> Workshop<'a> {
         if read(&from)? == read(&back)? { Ok(()) } else { Err("scp changed the bytes".to_owned()) }
     }
 
-    fn wait_phase(&self, wanted: &str) -> Result<(), String> {
+    /// Nothing stands for a sandbox that is not listed.
+    fn wait_phase(&self, wanted: Option<&str>) -> Result<(), String> {
         let deadline = Instant::now() + LIMIT;
         loop {
             let output = self.cli(&self.words("sandbox list -o json"), &[]);
             let found = phase(&output.stdout, &self.sandbox);
-            if found.as_deref() == Some(wanted) {
+            if output.status.success() && found.as_deref() == wanted {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(format!("expected phase {wanted}, last was {found:?}"));
+                return Err(format!("expected phase {wanted:?}, last was {found:?}"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }

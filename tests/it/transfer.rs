@@ -125,3 +125,46 @@ fn a_run_of_several_iterations_leaves_nothing_beside_the_checkout_and_finds_its_
     let left: Vec<_> = names.iter().filter(|n| n.to_string_lossy().contains("fullsend-")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// A run of `claude` (a script that says it is done, after it has asked the hooks' program for its version) on a backend
+/// to which that program is uploaded; the gzip of this machine is the one that is given.
+fn hooked(gzip: &str) -> (World, crate::support::Run) {
+    let mut world = World::new();
+    world.personality("0.1.10");
+    world.script(
+        "h/bin/claude",
+        "[ \"$1\" != --version ] || { echo 2.1.332; exit; }\n\
+         cd /sandbox/workspace/bin && ./fullsend --version > \"$FULLSEND_OUTPUT_DIR/version\" && ls > \"$FULLSEND_OUTPUT_DIR/bin\"\n\
+         echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"ok\",\"num_turns\":1}'",
+    );
+    world.write("h/agents/coder.md", crate::claude::AGENT);
+    world.harness(
+        "agent: agents/coder.md\nruntime: claude\ntimeout_minutes: 2\n\
+         host_files:\n  - {src: bin/claude, dest: /sandbox/workspace/bin/claude}\n",
+    );
+    let real = which("gzip");
+    world.script("bin/gzip", &format!("real={real}; seen={}\n{gzip}", world.path("seen").display()));
+    let path = format!("{}:{}", world.path("bin").display(), std::env::var("PATH").unwrap());
+    world.env("PATH", path);
+    let run = world.run(&[]);
+    (world, run)
+}
+
+#[test]
+fn the_program_of_the_hooks_travels_compressed_where_that_is_possible() {
+    for gzip in [": > $seen; exec $real \"$@\"", "exit 1", "echo half; kill -9 $$"] {
+        let (world, run) = hooked(gzip);
+        let run = run.success();
+        let version = run.file("iteration-1/output/version");
+        assert!(version.starts_with("fullsend "), "{gzip}: {version}");
+        let bin = run.file("iteration-1/output/bin");
+        assert!(bin.lines().any(|l| l == "fullsend") && !bin.contains(".gz"), "{gzip}: {bin}");
+        let compressed = world.path("seen").exists();
+        assert_eq!(compressed, gzip.contains("exec"), "{gzip}");
+        world.assert_clean();
+    }
+    // What arrives damaged is no program.
+    let (world, run) = hooked("$real \"$@\" | head -c 100000");
+    run.failure("FS-BOOTSTRAP", 3);
+    world.assert_clean();
+}
