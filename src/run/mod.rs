@@ -36,6 +36,7 @@ mod provision;
 mod queue;
 mod record;
 mod review;
+mod reviewer;
 mod script;
 mod security;
 mod servers;
