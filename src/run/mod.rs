@@ -9,6 +9,7 @@ pub(crate) mod archive;
 mod artefacts;
 mod before;
 mod bootstrap;
+mod check_program;
 mod claim;
 mod cleanup;
 mod collect;
