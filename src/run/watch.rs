@@ -59,6 +59,9 @@ struct Reader<'a> {
     meter: Meter,
     over: Option<Over>,
     near: Option<Kind>,
+    /// The budgets that nothing in the stream can tell of, until that was said.
+    untold: Option<String>,
+    cx: &'a Cx,
 }
 
 /// What the stream tells those who wait beside it.
@@ -96,6 +99,9 @@ impl<'a> Watch<'a> {
         bells: &'a Bells,
         meter: Meter,
     ) -> Result<Self> {
+        let names = Some(meter.named_budgets()).filter(|names| !names.is_empty());
+        // Agent programs that were named speak their format, or fail.
+        let untold = names.filter(|_| format == Format::Auto && !cx.budgets_told.get());
         Ok(Self {
             // Not buffered: what was heard of an agent must outlive a run that is killed.
             file: fs_err::File::create(dir.join("stream.jsonl"))?,
@@ -119,6 +125,8 @@ impl<'a> Watch<'a> {
                 meter,
                 over: None,
                 near: None,
+                untold,
+                cx,
             },
         })
     }
@@ -134,6 +142,9 @@ impl<'a> Watch<'a> {
         let reader = &mut self.reader;
         let plain = self.decoder.is_text();
         self.decoder.push(chunk, &mut |event| reader.event(&event, plain));
+        if self.decoder.is_text() {
+            reader.says_nothing_of_budgets();
+        }
     }
 
     /// Bytes so far.
@@ -175,6 +186,9 @@ impl<'a> Watch<'a> {
         let mut reader = self.reader;
         let plain = self.decoder.is_text();
         self.decoder.finish(&mut |event| reader.event(&event, plain));
+        if !reader.metrics.says_anything() {
+            reader.says_nothing_of_budgets();
+        }
         reader.end(plain);
         reader.tools.finish();
         reader.evidence.stream = self.decoder.stats();
@@ -229,6 +243,18 @@ impl Reader<'_> {
             self.measure();
         }
     }
+
+    /// Says once that budgets mean nothing to an agent whose output is text.
+    fn says_nothing_of_budgets(&mut self) {
+        if let Some(names) = self.untold.take() {
+            self.cx.budgets_told.set(true);
+            self.cx.ui.warn(&format!(
+                "{names} have no effect: the agent is a script whose output is text and tells neither turns, tokens nor cost; \
+                 only `timeout_minutes` and `idle_timeout` end it"
+            ));
+        }
+    }
+
     /// A result is not measured: what it counts is done already.
     fn measure(&mut self) {
         if self.over.is_none() {
