@@ -2,6 +2,7 @@
 //!
 //! JSON Schema 2020-12 and the drafts before it, by `$schema`; 2020-12 without one. Nothing is ever fetched.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -33,12 +34,48 @@ pub struct Check {
 /// Why a file is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong, in one line.
+    /// What is wrong, in one line, without the places.
     pub message: String,
     /// Each place of the file with what is wrong there: `/a/0: …`.
     pub places: Vec<String>,
     /// What to do about it.
     pub help: String,
+}
+
+/// Why an output is refused, for people. Nothing is said twice: the first place is in the message, the others are the
+/// detail.
+pub fn refusal(faults: &[Fault]) -> Error {
+    let Some((first, others)) = faults.split_first() else {
+        return Error::new(Code::ValidationFailed, "the output is not accepted");
+    };
+    let mut message = match others {
+        [] => first.message.clone(),
+        _ => format!("{} files are not accepted: {}", faults.len(), first.message),
+    };
+    let mut detail = String::new();
+    if let Some((place, more)) = first.places.split_first() {
+        _ = write!(message, ": {place}");
+        if !more.is_empty() {
+            _ = write!(message, " (and {} more)", more.len());
+        }
+        detail = lines(more);
+    }
+    detail.push_str(&all(others));
+    Error::new(Code::ValidationFailed, message).detail(detail).help(first.help.clone())
+}
+
+/// Every fault with its places, one per line, for whoever has to mend them.
+pub fn all(faults: &[Fault]) -> String {
+    let mut text = String::new();
+    for fault in faults {
+        _ = writeln!(text, "{} ({})", fault.message, fault.help);
+        text.push_str(&lines(&fault.places));
+    }
+    text
+}
+
+fn lines(places: &[String]) -> String {
+    places.iter().flat_map(|place| [place.as_str(), "\n"]).collect()
 }
 
 /// Checks all files of an output directory; nothing for an output that is good.
@@ -78,14 +115,14 @@ fn check_file(schema: &jsonschema::Validator, output: &Path, file: &str) -> Resu
     })?;
     let value = parse(&text, file)?;
     let places: Vec<_> = schema.iter_errors(&value).take(SHOWN).map(|e| place(&e)).collect();
-    match places.first() {
-        None => Ok(()),
-        Some(first) => Err(Fault {
-            message: format!("{file} does not match the schema: {first}"),
-            places,
-            help: "each line names the place in the file and what the schema wants there".into(),
-        }),
+    if places.is_empty() {
+        return Ok(());
     }
+    Err(Fault {
+        message: format!("{file} does not match the schema"),
+        places,
+        help: "each place in the file stands with what the schema wants there".into(),
+    })
 }
 
 fn place(error: &jsonschema::ValidationError<'_>) -> String {
@@ -228,6 +265,20 @@ mod tests {
     fn a_long_value_does_not_flood_the_answer() {
         let text = format!(r#"{{"a":"{}"}}"#, "x".repeat(100_000));
         let fault = judge(SCHEMA, DEFAULT_OUTPUT, text.as_bytes()).unwrap();
-        assert!(fault.places[0].len() <= LINE && fault.message.len() < 2 * LINE, "{}", fault.places[0].len());
+        assert!(fault.places[0].len() <= LINE && fault.message.len() < LINE, "{}", fault.places[0].len());
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let fault = |file: &str, places: &[&str]| Fault {
+            message: format!("{file} is wrong"),
+            places: places.iter().map(|p| (*p).to_owned()).collect(),
+            help: "mend it".into(),
+        };
+        let one = refusal(&[fault("a", &["/x: 1"])]);
+        assert_eq!((one.message(), one.detail_text()), ("a is wrong: /x: 1", None));
+        let more = refusal(&[fault("a", &["/x: 1", "/y: 2"]), fault("b", &["/z: 3"])]);
+        assert_eq!(more.message(), "2 files are not accepted: a is wrong: /x: 1 (and 1 more)");
+        assert_eq!(more.detail_text(), Some("/y: 2\nb is wrong (mend it)\n/z: 3"));
     }
 }

@@ -76,6 +76,11 @@ impl Metrics {
         })
     }
 
+    /// Whether a budget could have been measured by it.
+    pub fn says_anything(&self) -> bool {
+        self.turns > 0 || self.tokens.total() > 0 || self.cost_usd.is_some()
+    }
+
     /// Adds a later iteration: counts are summed, names are those of the later one.
     pub fn add(&mut self, later: &Self) {
         self.turns += later.turns;

@@ -40,6 +40,15 @@ pub enum ShowAgent {
 }
 
 impl ShowAgent {
+    /// The word on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ShowAgent::None => "none",
+            ShowAgent::Tools => "tools",
+            ShowAgent::Full => "full",
+        }
+    }
+
     /// Whether a line is shown. The text of a program that speaks no agent's format is its log.
     pub fn shows(self, kind: Kind, plain: bool) -> bool {
         match self {

@@ -51,7 +51,7 @@ pub(super) struct Args {
     local_bind: Vec<Utf8PathBuf>,
     #[command(flatten)]
     fetching: super::fetching::Fetching,
-    /// The Linux executable of fullsend that checks tool calls in the sandbox [default: this program].
+    /// The Linux executable of fullsend that checks tool calls and output in the sandbox [default: this program].
     #[arg(long, value_name = "FILE")]
     fullsend_binary: Option<Utf8PathBuf>,
     /// The sandbox image, instead of the harness's.
@@ -115,14 +115,14 @@ pub(super) struct Args {
     /// words of that program, instead of the harness's `debug`.
     #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     debug: Option<String>,
-    /// How many turns the agent may take in the whole run, instead of the harness's `max_turns`.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many turns the agent may take in the whole run, instead of the harness's `max_turns`; 0 is no limit.
+    #[arg(long, value_name = "N")]
     max_turns: Option<u64>,
-    /// How many US dollars the agent may cost in the whole run, instead of the harness's `max_cost_usd`.
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    /// How many US dollars the agent may cost in the whole run, instead of the harness's `max_cost_usd`; 0 is no limit.
+    #[arg(long, value_name = "USD", value_parser = usd)]
     max_cost_usd: Option<f64>,
-    /// How many tokens the agent may use in the whole run, instead of the harness's `max_tokens`.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many tokens the agent may use in the whole run, instead of the harness's `max_tokens`; 0 is no limit.
+    #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
     /// How often the agent is started again when the model API fails, instead of the harness's `api_retries`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10))]
@@ -270,14 +270,6 @@ fn prompt(args: &Args) -> Result<Option<String>> {
         std::fs::File::open(path).and_then(|file| std::io::read_to_string(file.take(MAX_PROMPT + 1)))
     };
     text.map(Some).map_err(unreadable)
-}
-
-/// Dollars above 0.
-fn dollars(text: &str) -> std::result::Result<f64, String> {
-    match usd(text)? {
-        usd if usd > 0.0 => Ok(usd),
-        _ => Err("give more than 0".to_owned()),
-    }
 }
 
 /// Whether the embedded backend can show a path: it stands in a list that colons separate.

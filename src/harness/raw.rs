@@ -159,7 +159,12 @@ fn overlay(reader: &mut Reader<'_>, entry: Node) {
         Some((when, Value::Scalar(scalar))) if !scalar.text.is_empty() => {
             if let Err(why) = guard::parse(&scalar.text) {
                 let help = "write an expression such as `runtime.forge == \"github\"`";
-                reader.error(Code::Value, &when.span, format!("`when` is no guard: {why}"), help);
+                reader.error(
+                    Code::Value,
+                    &when.span,
+                    format!("`when` cannot be read as a condition: {why}"),
+                    help,
+                );
             }
         }
         Some((when, Value::List(_) | Value::Map(_))) => reader.wrong_type("when", "text", when),

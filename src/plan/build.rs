@@ -218,23 +218,31 @@ fn checks(harness: &Harness) -> Vec<Upload> {
     uploads
 }
 
-/// `fullsend-check-output`, where this program is in the sandbox: with its hooks, or shown by the embedded backend.
+/// `fullsend-check-output`, for a harness with schemas, and the executable behind it: that of the hooks, where there are
+/// any, else one that the embedded backend shows, else an upload. Without schemas nothing is uploaded.
 fn check_program(
     harness: &Harness,
     hooks: Option<&HookPlan>,
     binary: Option<&Utf8PathBuf>,
     local: bool,
-) -> Option<Upload> {
+) -> Vec<Upload> {
     if !harness.has_schemas() {
-        return None;
+        return Vec::new();
     }
+    let mut uploads = Vec::new();
     let program = match (hooks, binary) {
         (Some(HookPlan { program, binary: Some(_), .. }), _) => program.clone(),
         (None, Some(binary)) if local => binary.to_string(),
-        _ => return None,
+        (None, Some(binary)) => {
+            uploads.push(Upload::file(layout::HOOK_PROGRAM, binary.clone()).executable());
+            layout::HOOK_PROGRAM.to_owned()
+        }
+        // No executable of this machine could run in a sandbox.
+        (_, None) | (Some(HookPlan { binary: None, .. }), _) => return uploads,
     };
     let text = format!("#!/bin/sh\nexec {} check-output \"$@\"\n", quote(&program));
-    Some(Upload::content(layout::CHECK_PROGRAM, text.into_bytes(), "fullsend").executable())
+    uploads.push(Upload::content(layout::CHECK_PROGRAM, text.into_bytes(), "fullsend").executable());
+    uploads
 }
 
 fn upload(item: Item, harness: &Harness) -> Upload {

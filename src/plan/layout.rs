@@ -29,7 +29,7 @@ pub const CHECKS_FILE: &str = "/sandbox/workspace/.fullsend/output-checks.json";
 pub const CHECK_PROGRAM: &str = "/sandbox/workspace/bin/fullsend-check-output";
 /// The event that started the CI job.
 pub const EVENT_FILE: &str = "/sandbox/workspace/.fullsend/event.json";
-/// This program, for the hooks on tool calls and for scripts of the agent.
+/// This program, for the hooks on tool calls and for the check of the output.
 pub const HOOK_PROGRAM: &str = "/sandbox/workspace/bin/fullsend";
 /// What the hooks note.
 pub const HOOKS_DIR: &str = "/sandbox/workspace/.fullsend/hooks";

@@ -285,7 +285,7 @@ fn hooks(hooks: &HookPlan) -> Vec<String> {
 }
 
 fn origin(plan: &Plan, file: &FileEstimate) -> String {
-    if file.dest == HOOK_PROGRAM { "the program of the hooks".to_owned() } else { inside(plan, &file.from) }
+    if file.dest == HOOK_PROGRAM { "fullsend itself".to_owned() } else { inside(plan, &file.from) }
 }
 
 /// A path of the harness directory, relative to it.

@@ -18,6 +18,9 @@ use rustix::process::Signal;
 
 /// How long a child may take between TERM and KILL once its deadline has passed.
 const TERM_GRACE: Duration = Duration::from_secs(2);
+/// How a child is ended: signals, each with the time until the next; the last one is repeated.
+pub type Ending = &'static [(Signal, Duration)];
+const USUAL: Ending = &[(Signal::TERM, TERM_GRACE), (Signal::KILL, TERM_GRACE)];
 /// How long pipes are still read after the direct child has ended while a grandchild holds them.
 const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
@@ -175,6 +178,7 @@ pub struct Command {
     cwd: Option<PathBuf>,
     stdin: Stdin,
     deadline: Option<Duration>,
+    ending: Ending,
     keep_stdout: usize,
 }
 
@@ -190,6 +194,7 @@ impl Command {
             cwd: None,
             stdin: Stdin::Null,
             deadline: None,
+            ending: USUAL,
             keep_stdout: Ring::DEFAULT,
         }
     }
@@ -247,6 +252,13 @@ impl Command {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(scale::limit(deadline));
+        self
+    }
+
+    /// Ends the child's group like this instead.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = ending;
         self
     }
 
@@ -320,17 +332,28 @@ impl Command {
     }
 
     /// Runs the child to its end; `sink` sees every chunk as it comes.
-    pub async fn stream(self, mut sink: impl FnMut(Stream, &[u8])) -> Result<Output, Failure> {
+    pub async fn stream(self, sink: impl FnMut(Stream, &[u8])) -> Result<Output, Failure> {
+        self.stream_until(std::future::pending(), sink).await
+    }
+
+    /// The same; once `end` comes the child is asked to end, as at its deadline, and waited for.
+    pub async fn stream_until(
+        self,
+        end: impl Future<Output = ()>,
+        mut sink: impl FnMut(Stream, &[u8]),
+    ) -> Result<Output, Failure> {
         let started = Instant::now();
         let (deadline, keep, label) = (self.deadline, self.keep_stdout, self.label.clone());
+        let mut steps = Steps { ending: self.ending, next: 0 };
         let program = self.program.display().to_string();
         let mut child = self.spawn()?;
         let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
         let (mut out, mut err) = (Ring::new(keep), Ring::new(Ring::DEFAULT));
         let (mut out_buf, mut err_buf) = (vec![0; 32 * 1024], vec![0; 8 * 1024]);
         let mut status = None;
-        let mut expired = false;
+        let (mut expired, mut asked) = (false, false);
         let mut alarm = deadline.map(|d| started + d);
+        tokio::pin!(end);
         loop {
             if status.is_some() && stdout.is_none() && stderr.is_none() {
                 break;
@@ -354,9 +377,12 @@ impl Command {
                         child.kill_leftovers();
                         break;
                     }
-                    child.signal(if expired { Signal::KILL } else { Signal::TERM });
-                    alarm = Some(Instant::now() + scale::pause(TERM_GRACE));
-                    expired = true;
+                    expired |= !asked;
+                    alarm = Some(steps.signal(&child));
+                }
+                () = &mut end, if !asked && !expired && status.is_none() => {
+                    asked = true;
+                    alarm = Some(steps.signal(&child));
                 }
             }
         }
@@ -386,6 +412,23 @@ impl Command {
             (std::io::ErrorKind::NotFound, None) => Failure::NotFound { program },
             _ => Failure::NotRun { program, error },
         }
+    }
+}
+
+/// How far the ending of a child has come.
+struct Steps {
+    ending: Ending,
+    next: usize,
+}
+
+impl Steps {
+    /// Sends the next signal. The moment is that of the one after it.
+    fn signal(&mut self, child: &Child) -> Instant {
+        let step = self.ending.get(self.next).or_else(|| self.ending.last());
+        let (signal, grace) = step.copied().unwrap_or((Signal::KILL, TERM_GRACE));
+        self.next += 1;
+        child.signal(signal);
+        Instant::now() + scale::pause(grace)
     }
 }
 

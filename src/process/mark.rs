@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable.
-pub(super) const VARIABLE: &str = "FULLSEND_CHILD_OF";
+pub(crate) const VARIABLE: &str = "FULLSEND_CHILD_OF";
 
 static MARK: OnceLock<String> = OnceLock::new();
 

@@ -17,7 +17,7 @@ pub mod trace;
 
 pub use capture::Ring;
 pub use child::Child;
-pub use command::{Command, Failure, Output, Status, Stdin, Stream};
+pub use command::{Command, Ending, Failure, Output, Status, Stdin, Stream};
 pub use detach::{detach, new_session};
 pub use groups::{GroupEvent, observe, signal_group};
 pub use locate::{locate, own_executable};

@@ -1,6 +1,7 @@
 //! What the end of a run is to a CI system. The run fills it in; [`super::github`], [`super::gitlab`] and
 //! [`super::markdown`] turn it into text.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -24,6 +25,8 @@ pub struct Closing<'a> {
     pub error: Option<&'a Error>,
     /// Why there was nothing to do.
     pub skip_reason: Option<&'a str>,
+    /// What the pre-script handed on, by name.
+    pub outputs: Option<&'a BTreeMap<String, String>>,
     /// One sentence on how it ended.
     pub reason: String,
     /// What to do now.
@@ -36,6 +39,8 @@ pub struct Closing<'a> {
     pub phases: Vec<Bar>,
     /// Turns, tokens, cost of all iterations; none when no agent ran.
     pub totals: Option<Metrics>,
+    /// What of it reviewers used.
+    pub reviews: Option<Metrics>,
     /// How many paths of the repository changed.
     pub changed: usize,
     /// The changed paths with what happened to each, at most as many as are shown.
@@ -109,7 +114,7 @@ pub struct Attempt {
     pub number: u32,
     /// Whether its output validated; nothing when it was not asked.
     pub valid: Option<bool>,
-    /// How long the agent took, in milliseconds, where it is known.
+    /// How long agent and checks took, in milliseconds, where it is known.
     pub duration_ms: Option<u64>,
 }
 

@@ -9,6 +9,12 @@ use super::github;
 use super::printer::Printer;
 use crate::harness::problem::Problems;
 
+/// Whether a detail is one line that the message has already.
+fn is_said(message: &str, detail: &str) -> bool {
+    let mut lines = detail.lines().map(str::trim).filter(|line| !line.is_empty());
+    matches!((lines.next(), lines.next()), (Some(only), None) if message.contains(only))
+}
+
 /// The report of one error, ready to be written.
 pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
     let mut out = String::new();
@@ -37,7 +43,7 @@ pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
             let _ = writeln!(out, "{head}: {}", printer.clean(error.message()));
         }
     }
-    if let Some(detail) = error.detail_text() {
+    if let Some(detail) = error.detail_text().filter(|detail| !is_said(error.message(), detail)) {
         for line in detail.lines() {
             let _ = writeln!(out, "  | {}", printer.clean(line));
         }
@@ -48,4 +54,16 @@ pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
         out.push_str(&github::of_error(error, printer));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_said;
+
+    #[test]
+    fn a_detail_that_says_nothing_new_is_known() {
+        assert!(is_said("openshell said: no such thing", "no such thing\n"));
+        assert!(!is_said("no such thing", "no such thing\nbut another"));
+        assert!(!is_said("it failed", "no such thing"));
+    }
 }

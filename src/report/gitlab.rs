@@ -24,9 +24,16 @@ pub const JUNIT: &str = "fullsend-junit.xml";
 /// The longest value of a dotenv variable, in bytes; GitLab refuses a file of more than 5 KiB.
 const VALUE: usize = 300;
 
-/// Variables for later jobs. No line but `KEY=value` is allowed, there is no quoting, and GitLab expands `$NAME` in
+/// What GitLab takes at most: more, and it refuses the whole file.
+const VARIABLES: usize = 20;
+const FILE: usize = 5 * 1024;
+/// What the names of a pre-script's outputs begin with here. A later job has no namespaces: without it a pre-script could
+/// set `PATH` there.
+const PREFIX: &str = "FULLSEND_PRE_";
+
+/// Variables for later jobs, and what could not be one of them. No line but `KEY=value` is allowed, there is no quoting, and GitLab expands `$NAME` in
 /// values, so that only harmless characters are kept. Empty values are left out.
-pub fn dotenv(closing: &Closing<'_>, ui: &Printer) -> String {
+pub fn dotenv(closing: &Closing<'_>, ui: &Printer) -> (String, Vec<String>) {
     let cost = closing.totals.as_ref().and_then(|m| m.cost_usd);
     let values = [
         ("FULLSEND_VERDICT", closing.verdict.to_owned()),
@@ -47,11 +54,44 @@ pub fn dotenv(closing: &Closing<'_>, ui: &Printer) -> String {
             let _ = writeln!(text, "{key}={value}");
         }
     }
-    text
+    let left_out = outputs(closing, ui, &mut text);
+    (text, left_out)
+}
+
+/// Adds the pre-script's outputs as they are. One that would arrive as something else is left out and told: whoever reads
+/// it decides by it.
+fn outputs(closing: &Closing<'_>, ui: &Printer, text: &mut String) -> Vec<String> {
+    let mut left_out = Vec::new();
+    for (name, value) in closing.outputs.into_iter().flatten() {
+        let key = format!("{PREFIX}{}", name.to_ascii_uppercase().replace('-', "_"));
+        let line = format!("{key}={value}\n");
+        let mut no =
+            |why: &str| left_out.push(format!("the pre-script's output `{name}` is left out: {why}"));
+        if value.is_empty() {
+            // Like every empty one.
+        } else if text.lines().any(|line| line.split_once('=').is_some_and(|(have, _)| have == key)) {
+            no(&format!("there is another {key}; names differ in more than `-`, `_` and case"));
+        } else if !value.chars().all(harmless) || value.trim() != value || ui.inert(value) != *value {
+            no(
+                "its value has a character that GitLab would change or that ends a value, such as `$`, `=` or a quote",
+            );
+        } else if value.len() > VALUE {
+            no(&format!("its value is longer than {VALUE} bytes"));
+        } else if text.lines().count() >= VARIABLES || text.len() + line.len() > FILE {
+            no(&format!("GitLab takes no more than {VARIABLES} variables and {FILE} bytes"));
+        } else {
+            text.push_str(&line);
+        }
+    }
+    left_out
+}
+
+/// Whether a character means nothing to any parser of a dotenv file.
+fn harmless(c: char) -> bool {
+    c.is_alphanumeric() || " .,:;/_+-()@".contains(c)
 }
 
 fn plain(text: &str) -> String {
-    let harmless = |c: char| c.is_alphanumeric() || " .,:;/_+-()@".contains(c);
     let text: String = text.chars().map(|c| if harmless(c) { c } else { '_' }).collect();
     truncate(text.trim(), VALUE).trim().to_owned()
 }
@@ -221,10 +261,37 @@ mod tests {
             ..Closing::default()
         };
         assert_eq!(
-            dotenv(&closing, &ui()),
+            dotenv(&closing, &ui()).0,
             "FULLSEND_VERDICT=skipped\nFULLSEND_EXIT_CODE=0\nFULLSEND_SKIPPED=true\n\
              FULLSEND_SKIP_REASON=a_b _CI_JOB_TOKEN _x_\nFULLSEND_CHANGED=false\nFULLSEND_CHANGED_PATHS=0\n"
         );
+    }
+
+    #[test]
+    fn outputs_of_the_pre_script_arrive_unchanged_or_not_at_all() {
+        let many: Vec<_> = (0..20).map(|n| (format!("n{n}"), "1".to_owned())).collect();
+        let odd = [
+            ("label", "bug"),
+            ("PATH", "/x"),
+            ("a-b", "1"),
+            ("a_b", "2"),
+            ("eq", "x=y"),
+            ("var", "$HOME"),
+            ("no", ""),
+        ];
+        let odd: Vec<_> = odd.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let of = |list: &[(String, String)]| {
+            let outputs = list.iter().cloned().collect();
+            dotenv(&Closing { verdict: "success", outputs: Some(&outputs), ..Closing::default() }, &ui())
+        };
+        let (text, left_out) = of(&odd);
+        let lines: Vec<_> = text.lines().filter(|l| l.starts_with(PREFIX)).collect();
+        assert_eq!(lines, ["FULLSEND_PRE_PATH=/x", "FULLSEND_PRE_A_B=1", "FULLSEND_PRE_LABEL=bug"]);
+        assert_eq!(left_out.len(), 3, "{left_out:?}");
+        assert!(left_out.iter().zip(["`a_b`", "`eq`", "`var`"]).all(|(l, n)| l.contains(n)), "{left_out:?}");
+        let (text, left_out) = of(&many);
+        assert_eq!(text.lines().count(), VARIABLES);
+        assert!(!left_out.is_empty() && left_out[0].contains("20 variables"), "{left_out:?}");
     }
 
     #[test]
@@ -274,7 +341,7 @@ mod tests {
                 run: Some(agent),
                 ..Closing::default()
             };
-            let text = dotenv(&closing, &ui());
+            let (text, _) = dotenv(&closing, &ui());
             prop_assert!(text.len() < 5 * 1024);
             for line in text.lines() {
                 let (key, value) = line.split_once('=').unwrap();

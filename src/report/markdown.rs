@@ -116,6 +116,10 @@ fn head(page: &mut Page, c: &Closing<'_>, links: &Links, ui: &Printer) {
         let cost = m.cost_usd.map_or_else(|| "not told".to_owned(), |usd| format!("${usd:.4}"));
         let t = &m.tokens;
         rows.push(("Cost", format!("{cost}, {} turns, {} tool calls", m.turns, m.tool_calls)));
+        if let Some(r) = &c.reviews {
+            let cost = r.cost_usd.map_or_else(|| "cost not told".to_owned(), |usd| format!("${usd:.4}"));
+            rows.push(("Of it reviews", format!("{cost}, {} tokens", r.tokens.total())));
+        }
         rows.push((
             "Tokens",
             format!(

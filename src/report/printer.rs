@@ -175,6 +175,13 @@ impl Printer {
         self.lock().open_section = Some(String::new());
     }
 
+    /// Opens a foldable section in CI only: for a step whose own line is heading enough elsewhere.
+    pub fn group(&self, title: &str) {
+        if self.ci != Ci::None {
+            self.section(title);
+        }
+    }
+
     /// Closes the open section, if any.
     pub fn end_section(&self) {
         let open = self.lock().open_section.take();

@@ -204,7 +204,7 @@ fn about(n: u32, metrics: &Metrics) -> telemetry::Attributes {
 }
 
 /// The agent's figures in a few words; nothing where it gave none.
-fn figures(metrics: &Metrics) -> String {
+pub(super) fn figures(metrics: &Metrics) -> String {
     let mut parts = Vec::new();
     if metrics.turns > 0 {
         parts.push(format!("{} turn(s)", metrics.turns));

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::check_program;
 use super::context::Cx;
 use super::pack::Packed;
 use super::prepare::Prepared;
@@ -51,7 +52,9 @@ pub(super) async fn bootstrap(
         session.push(&packed.archive, Path::new(ARCHIVE), plan.deadlines.bootstrap).await?;
         let _ = std::fs::remove_file(&packed.archive);
         let elf = prepared.world.hook_needs.as_ref();
-        let script = script(plan, &packed, &security::probe(plan, elf, &security::canary()?));
+        let mut probes = security::probe(plan, elf, &security::canary()?);
+        probes.extend(check_program::probe(plan));
+        let script = script(plan, &packed, &probes);
         let output = session.answer("bootstrap", &script, plan.deadlines.bootstrap, ANSWER_LIMIT).await?;
         if !output.status.success() {
             return Err(Error::new(Code::BootstrapFailed, format!("the sandbox could not be filled: {}", output.status))
@@ -59,7 +62,8 @@ pub(super) async fn bootstrap(
                 .help("the image needs bash, GNU tar and GNU find, and /sandbox must be writable with room for the repository"));
         }
         let (baseline, hooks, agent_version) = read_answer(&output.stdout, output.stdout_truncated, plan)?;
-        if let Some(warning) = security::judge(plan, elf, &hooks)? {
+        let judged = security::judge(plan, elf, &hooks)?;
+        for warning in judged.into_iter().chain(check_program::warning(&hooks)) {
             cx.ui.warn(&warning);
         }
         check_arrived(&baseline, &manifest)?;

@@ -46,6 +46,7 @@ pub(super) async fn cleanup(
         cx.guard.tell(&Message::Gone);
         return Ok(true);
     }
+    cx.ui.group("delete");
     cx.recorded("delete", async {
         let (openshell, plan) = (&prepared.world.openshell, &prepared.plan);
         let limit = if cx.signals.first().is_some() { CANCELLED_LIMIT } else { plan.deadlines.delete };

@@ -1,6 +1,6 @@
 //! What every phase of a run shares.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -34,6 +34,8 @@ pub(super) struct Cx {
     pub findings: RefCell<Chain>,
     /// The spans of the run.
     pub trace: Recorder,
+    /// Whether it was said that budgets mean nothing to this agent.
+    pub budgets_told: Cell<bool>,
     started: Instant,
     phases: RefCell<Vec<Phase>>,
 }
@@ -64,6 +66,7 @@ impl Cx {
             servers: OnceCell::new(),
             findings,
             trace,
+            budgets_told: Cell::default(),
             started: Instant::now(),
             phases: RefCell::default(),
         }

@@ -19,7 +19,7 @@ use super::options::Options;
 use super::outcome::{Verdict, weightiest};
 use super::prepare::{Prepared, find_openshell, prepare, sketch, upload_options};
 use super::provision::provision;
-use super::record::Facts;
+use super::record::{self, Facts};
 use super::signals::Signals;
 use super::{before, handover, known_secrets, security, servers, telling};
 use crate::error::{Code, Error, Result};
@@ -46,7 +46,7 @@ pub async fn run(options: &Options, ui: &Printer) -> u8 {
         }
     };
     crate::process::trace::trace(trace.clone());
-    let (exit, ending) = match start(options, ui, status.as_ref().map(Job::token), &trace).await {
+    let (exit, ending, run_dir) = match start(options, ui, status.as_ref().map(Job::token), &trace).await {
         Ok((cx, prepared, upload)) => {
             if let Some(status) = &mut status {
                 status.begin(&cx.id.id, cx.id.started, cx.id.expires, ui);
@@ -57,7 +57,8 @@ pub async fn run(options: &Options, ui: &Printer) -> u8 {
             telling::send(sender, &cx.trace, ui, Some((&cx.signals, facts.clean))).await;
             let reason = ui.redact(&ended.reason);
             let cancelled = cx.signals.first().is_some();
-            (ended.exit, Ending { verdict: ended.verdict, reason, own: ended.own, cancelled })
+            let ending = Ending { verdict: ended.verdict, reason, own: ended.own, cancelled };
+            (ended.exit, ending, Some(cx.id.dir))
         }
         Err(error) => {
             ui.error(&error);
@@ -67,11 +68,15 @@ pub async fn run(options: &Options, ui: &Printer) -> u8 {
             // The secrets of the run are not known yet, so that nothing may be quoted.
             let reason = format!("{}: {}", error.code(), error.code().summary());
             let cancelled = error.code() == Code::Cancelled;
-            (error.exit_code(), Ending { verdict: Verdict::of(&error), reason, own: true, cancelled })
+            let ending = Ending { verdict: Verdict::of(&error), reason, own: true, cancelled };
+            (error.exit_code(), ending, None)
         }
     };
     if let Some(status) = status {
-        status.end(ending, ui).await;
+        let told = status.end(ending, ui).await;
+        if let Some(Err(error)) = run_dir.map(|dir| record::add_comment(&dir, &told, ui)) {
+            ui.warn(&format!("run.json does not say what became of the status comment: {}", error.message()));
+        }
     }
     exit
 }
@@ -239,6 +244,7 @@ async fn sandboxed(
     facts.clean = true;
     before::preflight_check(cx, prepared).await?;
     let answer = before::pre_script(cx, prepared).await?;
+    facts.outputs = answer.outputs;
     if let Some(reason) = answer.skip {
         facts.skip_reason = Some(reason);
         return Ok(None);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::review::Verdict;
 use crate::error::{Code, Error};
 use crate::harness::model::FeedbackMode;
-use crate::output_check::Fault;
+use crate::output_check::{Fault, all, refusal};
 use crate::process::Status;
 use crate::report::{Ci, last_lines, sanitize};
 
@@ -23,6 +23,8 @@ pub(super) enum Refusal {
     Files(Vec<Fault>),
     /// The harness's script.
     Script {
+        /// The number of the iteration.
+        number: u32,
         /// How it ended.
         status: Status,
         /// What it wrote to standard output, without secrets.
@@ -36,6 +38,8 @@ pub(super) enum Refusal {
         by: String,
         /// What it said.
         verdict: Verdict,
+        /// The number of the iteration.
+        number: u32,
     },
 }
 
@@ -43,26 +47,19 @@ impl Refusal {
     /// For people.
     pub(super) fn error(&self) -> Error {
         match self {
-            Refusal::Files(faults) => {
-                let first = faults.first();
-                let message = match faults.len() {
-                    0 | 1 => first.map(|f| f.message.clone()).unwrap_or_default(),
-                    n => format!("{n} files are not accepted: {}", first.map_or("", |f| &f.message)),
-                };
-                Error::new(Code::ValidationFailed, message)
-                    .detail(lines(faults))
-                    .help(first.map(|f| f.help.clone()).unwrap_or_default())
-            }
-            Refusal::Script { status, stdout, stderr } => {
+            Refusal::Files(faults) => refusal(faults),
+            Refusal::Script { number, status, stdout, stderr } => {
                 Error::new(Code::ValidationFailed, format!("the validation script ended with {status}"))
                     .detail(last_lines(&format!("{stdout}{stderr}"), SHOWN))
-                    .help("its output says what is wrong; the agent's output is in iteration-N/output")
+                    .help(format!(
+                        "its output says what is wrong; the agent's output is in iteration-{number}/output"
+                    ))
             }
-            Refusal::Review { by, verdict } => {
+            Refusal::Review { by, verdict, number } => {
                 let what = format!("the reviewer `{by}` rejected the work: {}", verdict.headline());
                 Error::new(Code::ValidationFailed, sanitize::line(&what, Ci::None))
                     .detail(verdict.lines())
-                    .help("its run is in iteration-N/review")
+                    .help(format!("its run is in iteration-{number}/review"))
             }
         }
     }
@@ -74,8 +71,8 @@ impl Refusal {
         }
         let mut text = String::from("Your output was checked and is not accepted.\n");
         match self {
-            Refusal::Files(faults) => block(&mut text, "What is wrong with it", &lines(faults)),
-            Refusal::Script { status, stdout, stderr } => {
+            Refusal::Files(faults) => block(&mut text, "What is wrong with it", &all(faults)),
+            Refusal::Script { status, stdout, stderr, .. } => {
                 _ = writeln!(text, "\nThe check ended with {status}.");
                 if matches!(mode, FeedbackMode::Append | FeedbackMode::Stdout) {
                     block(&mut text, "What the check printed", stdout);
@@ -100,20 +97,6 @@ impl Refusal {
     }
 }
 
-/// The faults with their places, one per line.
-fn lines(faults: &[Fault]) -> String {
-    let mut text = String::new();
-    for fault in faults {
-        if fault.places.is_empty() || faults.len() > 1 {
-            _ = writeln!(text, "{} ({})", fault.message, fault.help);
-        }
-        for place in &fault.places {
-            _ = writeln!(text, "{place}");
-        }
-    }
-    text
-}
-
 /// A text with its heading: without control characters, and not more of it than helps.
 fn block(out: &mut String, heading: &str, text: &str) {
     let text = text.trim_end();
@@ -136,7 +119,7 @@ mod tests {
     use super::*;
 
     fn script(stdout: &str, stderr: &str) -> Refusal {
-        Refusal::Script { status: Status::Exited(3), stdout: stdout.into(), stderr: stderr.into() }
+        Refusal::Script { number: 1, status: Status::Exited(3), stdout: stdout.into(), stderr: stderr.into() }
     }
 
     #[test]

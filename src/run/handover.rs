@@ -58,8 +58,11 @@ pub(super) fn late(cx: &Cx, prepared: &Prepared, facts: &Facts, end: &End<'_>) {
         return;
     }
     let changes = facts.changes.iter().take(LISTED).map(|c| (c.path.clone(), word(c.kind))).collect();
-    let attempt =
-        |i: &super::record::IterationRecord| Attempt { number: i.number, valid: i.valid, duration_ms: None };
+    let attempt = |i: &super::record::IterationRecord| Attempt {
+        number: i.number,
+        valid: i.valid,
+        duration_ms: Some(i.duration_ms),
+    };
     let phases = cx.phases().into_iter().map(|p| Bar {
         name: p.name,
         start_ms: p.start_ms,
@@ -74,12 +77,14 @@ pub(super) fn late(cx: &Cx, prepared: &Prepared, facts: &Facts, end: &End<'_>) {
         exit_code: end.exit,
         error: end.error,
         skip_reason: facts.skip_reason.as_deref(),
+        outputs: Some(&facts.outputs),
         reason: end.reason.clone(),
         next: end.next.iter().find(|(key, _)| *key == "next").map(|(_, value)| value.clone()),
         dir: Some(&cx.id.dir),
         duration_ms: millis(cx.elapsed()),
         phases: phases.collect(),
         totals: (!facts.iterations.is_empty()).then(|| facts.totals()),
+        reviews: facts.reviews(),
         changed: facts.changes.len(),
         changes,
         stat: stat(&cx.id.dir),
@@ -124,8 +129,12 @@ fn output(closing: &Closing<'_>, ui: &Printer) -> Result<()> {
 
 fn reports(closing: &Closing<'_>, dir: &Path, project: Option<&Path>, ui: &Printer) -> Result<()> {
     fs_err::create_dir_all(dir)?;
+    let (dotenv, left_out) = gitlab::dotenv(closing, ui);
+    for why in left_out {
+        ui.warn(&format!("{}: {why}", gitlab::DOTENV));
+    }
     for (name, text) in [
-        (gitlab::DOTENV, gitlab::dotenv(closing, ui)),
+        (gitlab::DOTENV, dotenv),
         (gitlab::CODE_QUALITY, gitlab::code_quality(closing, project, ui)),
         (gitlab::JUNIT, gitlab::junit(closing, ui)),
     ] {

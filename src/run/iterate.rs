@@ -1,13 +1,14 @@
 //! The iterations: agent, collect, validate, until the output is valid or the tries are used up.
 
 use std::path::Path;
+use std::time::Instant;
 
 use super::after::Ending;
 use super::again::{self, Next, Why};
 use super::agent_phase::{Ran, over_budget, run_agent};
 use super::bootstrap::Bootstrapped;
 use super::collect::{Collected, collect};
-use super::context::Cx;
+use super::context::{Cx, millis};
 use super::feedback::Refusal;
 use super::meter::Meter;
 use super::prepare::Prepared;
@@ -15,7 +16,7 @@ use super::record::{Facts, IterationRecord};
 use super::security;
 use super::tokens;
 use super::validate::{Iteration, Judged, validate};
-use crate::agent::{self, Evidence, judge};
+use crate::agent::{self, Evidence, Metrics, judge};
 use crate::error::{Code, Error, Result};
 use crate::import::Import;
 use crate::plan::Plan;
@@ -139,13 +140,14 @@ async fn once(
     let plan = &prepared.plan;
     let secrets = cx.ui.secrets();
     let n = next.number;
+    let begun = Instant::now();
     let dir = cx.id.dir.join(format!("iteration-{n}"));
     fs_err::create_dir(&dir)?;
     if let Some(feedback) = &next.feedback {
         fs_err::write(dir.join("feedback.txt"), feedback)?;
     }
     let before = meter.session;
-    let mut ran = run_agent(cx, prepared, sandbox, n, &dir, meter, &secrets).await?;
+    let mut ran = run_agent(cx, prepared, sandbox, n, &dir, meter.clone(), &secrets).await?;
     let mut failures = ran.failures(cx, plan.deadlines.agent, plan.deadlines.idle);
     let collected = collect(cx, prepared, sandbox, n, &dir, tmp, &ran, &secrets).await;
     tokens::complete(plan.harness.runtime.runtime(), &dir, &mut ran.watched.metrics, before);
@@ -187,12 +189,13 @@ async fn once(
         (&plan.harness.validation, &collected, failures.is_empty())
     {
         let import = collected.import.as_ref();
-        let iteration = Iteration { dir: &dir, repo: collected.staged_dir(), import, tmp };
-        match validate(cx, prepared, validation, &iteration).await {
+        let iteration = Iteration { number: n, dir: &dir, repo: collected.staged_dir(), import, tmp };
+        match validate(cx, prepared, validation, &iteration, &meter.after(&ran.watched.metrics)).await {
             Ok(said) => {
                 judged = said;
-                valid = Some(judged.refusal.is_none());
+                valid = judged.failure.is_none().then_some(judged.refusal.is_none());
                 failures.extend(judged.refusal.as_ref().map(Refusal::error));
+                failures.extend(judged.failure.take());
             }
             // Nobody judged the work, which is kept like that of any other failure.
             Err(error) => failures.push(error),
@@ -201,8 +204,19 @@ async fn once(
     let left_out = collected.as_ref().map(|c| c.left_out.clone()).unwrap_or_default();
     let session = ran.watched.metrics.session.clone();
     let changed = collected.as_ref().and_then(|c| c.import.as_ref()).is_some_and(|i| !i.is_unchanged());
-    let reviewed = judged.review;
-    facts.iterations.push(IterationRecord { left_out, review: reviewed, ..record(next, ran, valid) });
+    let (was_reviewed, reviewed) = (judged.review.is_some(), judged.review);
+    facts.iterations.push(IterationRecord {
+        left_out,
+        review: reviewed,
+        duration_ms: millis(begun.elapsed()),
+        ..record(next, ran, valid)
+    });
+    // Of an agent that was over a budget its own failure tells; here it is the reviewer who was.
+    let over = self::meter(plan, facts).over(&Metrics::default()).filter(|_| was_reviewed);
+    failures.extend(over.as_ref().map(over_budget));
+    if over.is_some() {
+        valid = None;
+    }
     if valid == Some(true) {
         facts.validated = Some(n);
     }
@@ -333,6 +347,7 @@ fn record(next: &Next, ran: Ran, valid: Option<bool>) -> IterationRecord {
         why: next.why,
         resumed: next.resume.clone(),
         review: None,
+        duration_ms: 0,
         exit: ran.watched.evidence.exit,
         ended_by: ran.ended_by,
         partial: ran.ended_by.is_early(),

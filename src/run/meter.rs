@@ -76,6 +76,26 @@ impl Meter {
             .map(|kind| self.named(kind, used))
     }
 
+    /// The budgets that there are, by name.
+    pub(super) fn named_budgets(&self) -> String {
+        let Budgets { max_turns, max_cost_usd, max_tokens } = self.budgets;
+        let set = [max_turns.is_some(), max_cost_usd.is_some(), max_tokens.is_some()];
+        let names =
+            Kind::ALL.iter().zip(set).filter(|(_, set)| *set).map(|(kind, _)| format!("`{}`", kind.key()));
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same, once a start has used this.
+    pub(super) fn after(&self, start: &Metrics) -> Self {
+        Self { before: self.used(start), ..self.clone() }
+    }
+
+    /// Whether nothing is left for a reviewer, who takes turns of its own.
+    pub(super) fn exhausted_for_review(&self) -> Option<Over> {
+        let budgets = Budgets { max_turns: None, ..self.budgets };
+        Self { budgets, ..self.clone() }.exhausted()
+    }
+
     /// The first budget of which four fifths are used.
     pub(super) fn nearly(&self, now: &Metrics) -> Option<Kind> {
         let used = self.used(now);

@@ -42,6 +42,8 @@ pub(super) struct World {
     pub again: Vec<OsString>,
     /// What the servers on this host know the agent by, where there are any.
     pub token: Option<Secret>,
+    /// Who signed the image, where that was checked.
+    pub image_signer: Option<String>,
     /// Where reports for GitLab are written, when it was given.
     pub report_dir: Option<std::path::PathBuf>,
 }
@@ -101,7 +103,7 @@ pub(super) async fn prepare(
     // A program that is no openshell answers neither; that it is none is the news.
     let dialect = dialect?;
     rows?;
-    say_checked(ui, checked?, image);
+    let image_signer = say_checked(ui, checked?, image);
     let plan = plan::build(inputs.plan_inputs(options, dialect, openshell.is_local()))?;
     for note in &plan.notes {
         ui.warn(note);
@@ -116,6 +118,7 @@ pub(super) async fn prepare(
         file_env: inputs.file_env,
         again: again(options, &plan.harness),
         token,
+        image_signer,
         report_dir: options.report_dir.clone(),
     };
     // Whoever may read the log of CI need not be who may read what an agent says.
@@ -123,16 +126,20 @@ pub(super) async fn prepare(
     Ok(Prepared { plan, world, show_agent: options.show_agent.unwrap_or(default) })
 }
 
-/// What the check of the image found.
-fn say_checked(ui: &Printer, checked: Checked, image: Option<&str>) {
+/// Says what the check of the image found; the answer is the signer.
+fn say_checked(ui: &Printer, checked: Checked, image: Option<&str>) -> Option<String> {
     let image = image.unwrap_or_default();
     match checked {
         Checked::NotAsked => {}
-        Checked::Signed(by) => ui.info("image", &format!("{image} is signed by {by}")),
+        Checked::Signed(by) => {
+            ui.info("image", &format!("{image} is signed by {by}"));
+            return Some(by);
+        }
         Checked::NoCosign => {
             ui.warn(&format!("cosign is not installed, so that the signature of {image} was not checked"));
         }
     }
+    None
 }
 
 /// The options of a further run beside this one, but for its agent and its repository.
@@ -163,6 +170,11 @@ fn again(options: &Options, harness: &Harness) -> Vec<OsString> {
     if let Some(binary) = &options.hook_binary {
         add("--fullsend-binary", options.working_dir.join(binary).as_os_str());
     }
+    if let Some(show) = options.show_agent {
+        args.extend(["--show-agent-output".into(), show.as_str().into()]);
+    }
+    args.extend(options.verify_image.then(|| OsString::from("--verify-image")));
+    args.extend(options.shared_executor.then(|| OsString::from("--allow-shell-executor")));
     args.extend(options.is_local().then(|| OsString::from("--local")));
     args.extend(options.fetching.offline.then(|| OsString::from("--offline")));
     if let Some(dir) = &options.fetching.cache_dir {

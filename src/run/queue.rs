@@ -6,7 +6,8 @@
 //! is printed in whole seconds, so a run looks only when the second of its own creation is over: one that comes later
 //! is younger for everybody.
 
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -20,9 +21,13 @@ use crate::openshell::names::{label, label_value, parse_stamp};
 use crate::process::scale;
 use crate::report::duration;
 
-/// The first and the longest pause between two looks.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The shortest and the longest pause between two looks at the gateway; in between it is a tenth of the time waited.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How often the journal of this host is looked at meanwhile. A run that ends shows there, which costs the gateway nothing.
+const JOURNAL_PAUSE: Duration = Duration::from_millis(200);
+/// The least between two looks at the gateway, whatever the journal says.
+const LEAST_PAUSE: Duration = Duration::from_millis(500);
 /// How often the wait is spoken of.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 /// From the end of a create until no later one can carry the same second.
@@ -51,9 +56,9 @@ impl<'a> Queue<'a> {
     /// [`Code::Busy`] when there is none in time, or the failure of the list.
     pub(super) async fn wait(&self) -> Result<((), String)> {
         let started = Instant::now();
-        let mut pause = FIRST_PAUSE;
         let mut told: Option<Instant> = None;
         loop {
+            let seen = news(&journal::dir());
             let others: Vec<_> = self.runs().await?.into_iter().filter(|row| !self.is_own(row)).collect();
             if others.len() < self.limit as usize {
                 let note =
@@ -73,8 +78,8 @@ impl<'a> Queue<'a> {
                 let left = duration(self.end.duration_since(now));
                 self.cx.ui.info("queue", &format!("{text}; waiting for one to end, at most {left}"));
             }
-            sleep(scale::pause(pause).min(self.end.duration_since(now))).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            let pause = scale::pause((now - started) / 10).clamp(scale::pause(SHORTEST_PAUSE), LONGEST_PAUSE);
+            wait_for_news(&journal::dir(), &seen, pause.min(self.end.duration_since(now))).await;
         }
     }
 
@@ -115,6 +120,25 @@ impl<'a> Queue<'a> {
     }
 }
 
+/// Waits, but no longer than until the runs of this host have changed since `seen`.
+async fn wait_for_news(dir: &Path, seen: &[(PathBuf, SystemTime)], pause: Duration) {
+    let start = Instant::now();
+    sleep(LEAST_PAUSE.min(pause)).await;
+    while start.elapsed() < pause && news(dir) == seen {
+        sleep(JOURNAL_PAUSE.min(pause.saturating_sub(start.elapsed()))).await;
+    }
+}
+
+/// The entries of the journal and when each was written: a run writes at each phase, so also when its sandbox is gone.
+fn news(dir: &Path) -> Vec<(PathBuf, SystemTime)> {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
+    let mut news: Vec<_> =
+        entries.filter_map(|path| Some((path.clone(), path.metadata().ok()?.modified().ok()?))).collect();
+    news.sort();
+    news
+}
+
 /// Runs of this host that are over and whose sandbox stays on purpose.
 fn over_here() -> Vec<String> {
     let entries = journal::read_all().map(|contents| contents.entries).unwrap_or_default();
@@ -152,6 +176,27 @@ mod tests {
             labels: labels.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
             created_at: Some(created.to_owned()),
         }
+    }
+
+    #[tokio::test]
+    async fn a_run_of_this_host_that_ends_is_seen_before_the_pause_is_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = dir.path().join("0123456789ab.json");
+        fs_err::write(&entry, "{}").unwrap();
+        let seen = news(dir.path());
+        assert_eq!(seen.len(), 1);
+        let gone = async {
+            sleep(LEAST_PAUSE).await;
+            fs_err::remove_file(&entry).unwrap();
+        };
+        let hang = Duration::from_mins(5);
+        let begun = Instant::now();
+        tokio::join!(wait_for_news(dir.path(), &seen, hang), gone);
+        assert!(begun.elapsed() < hang / 2, "{:?}", begun.elapsed());
+        // Without news it is the pause.
+        let begun = Instant::now();
+        wait_for_news(dir.path(), &news(dir.path()), LEAST_PAUSE * 2).await;
+        assert!(begun.elapsed() >= LEAST_PAUSE * 2);
     }
 
     const LATER: &str = "20990101T000000Z";

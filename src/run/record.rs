@@ -1,9 +1,11 @@
 //! `run.json`: what a run was and how it ended, for programs. Version 1.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::again::Why;
 use super::context::{Cx, Phase, millis};
@@ -16,6 +18,7 @@ use crate::agent::{Exit, Metrics, ResultEvent, Usage};
 use crate::error::{Error, Result};
 use crate::import::ChangeKind;
 use crate::plan::repo::{AgentConfig, names};
+use crate::report::Printer;
 
 /// The name of the schema of `run.json`.
 const SCHEMA: &str = "fullsend.run/1";
@@ -31,6 +34,8 @@ pub(super) struct IterationRecord {
     pub why: Why,
     /// The session that went on.
     pub resumed: Option<String>,
+    /// How long it took, from the start of the agent to the end of the checks.
+    pub duration_ms: u64,
     /// The agent's exit status.
     pub exit: Exit,
     /// Who ended the agent.
@@ -71,6 +76,8 @@ pub(super) struct Facts {
     pub validated: Option<u32>,
     /// The pre-script's reason to skip.
     pub skip_reason: Option<String>,
+    /// The pre-script's other outputs.
+    pub outputs: BTreeMap<String, String>,
     /// What happened to the repository: counts by kind.
     pub changes: Vec<ChangeRecord>,
     /// Whether the checkout received the result.
@@ -106,12 +113,26 @@ impl Facts {
         session.map(|session| Metrics::tokens_of(starts, session)).unwrap_or_default()
     }
 
-    /// The agent's figures of all iterations.
+    /// The agent's figures of all iterations, with the tokens and the cost of its reviewers.
     pub(super) fn totals(&self) -> Metrics {
-        self.iterations.iter().fold(Metrics::default(), |mut sum, i| {
+        let mut totals = self.iterations.iter().fold(Metrics::default(), |mut sum, i| {
             sum.add(&i.metrics);
             sum
-        })
+        });
+        if let Some(reviews) = self.reviews() {
+            totals.add(&Metrics { tokens: reviews.tokens, cost_usd: reviews.cost_usd, ..Metrics::default() });
+        }
+        totals
+    }
+
+    /// The figures of all reviews; none where there was none.
+    pub(super) fn reviews(&self) -> Option<Metrics> {
+        self.iterations.iter().filter_map(|i| i.review.as_ref()).map(|review| review.metrics.clone()).reduce(
+            |mut sum, one| {
+                sum.add(&one);
+                sum
+            },
+        )
     }
 }
 
@@ -131,6 +152,8 @@ struct Record<'a> {
     exit_code: u8,
     error: Option<ErrorRecord<'a>>,
     skip_reason: Option<&'a str>,
+    /// What the pre-script handed to the CI system.
+    outputs: &'a BTreeMap<String, String>,
     run: &'a str,
     agent: &'a str,
     fullsend: &'static str,
@@ -142,12 +165,16 @@ struct Record<'a> {
     image: Option<&'a str>,
     /// The digest that is known: that of the reference. No release of OpenShell tells what a tag resolved to.
     image_digest: Option<&'a str>,
+    /// Who signed it, where that was checked.
+    image_signer: Option<&'a str>,
     sandbox: &'a str,
     repo: &'a str,
     started: Timestamp,
     duration_ms: u64,
     phases: Vec<Phase>,
     totals: Metrics,
+    /// The part of it that is of reviewers, with their turns and tool uses, which are not in the totals.
+    reviews: Option<Metrics>,
     iterations: &'a [IterationRecord],
     validated_iteration: Option<u32>,
     changes: &'a [ChangeRecord],
@@ -157,6 +184,16 @@ struct Record<'a> {
     kept_until: Option<Timestamp>,
     staged: Option<&'a Path>,
     artefacts: Vec<String>,
+    /// What became of the status comment; nothing where none was asked for, or as long as it is not known.
+    status_comment: Option<StatusComment>,
+}
+
+/// What became of the status comment.
+#[derive(Debug, Serialize)]
+struct StatusComment {
+    written: bool,
+    /// Why not.
+    error: Option<String>,
 }
 
 /// The most artefacts that are listed; an agent may write any number of files.
@@ -193,6 +230,7 @@ pub(super) fn write(
             help: e.help_text(),
         }),
         skip_reason: facts.skip_reason.as_deref(),
+        outputs: &facts.outputs,
         run: cx.id.id.as_str(),
         agent: &plan.harness.name,
         fullsend: env!("CARGO_PKG_VERSION"),
@@ -203,12 +241,14 @@ pub(super) fn write(
         harness_digest: &plan.harness.digest,
         image: plan.harness.image.as_deref(),
         image_digest: plan.harness.image.as_deref().and_then(|i| i.split_once('@')).map(|(_, digest)| digest),
+        image_signer: prepared.world.image_signer.as_deref(),
         sandbox: &cx.id.sandbox,
         repo: plan.repo.as_str(),
         started: cx.id.started,
         duration_ms: millis(cx.elapsed()),
         phases: cx.phases(),
         totals: facts.totals(),
+        reviews: facts.reviews(),
         iterations: &facts.iterations,
         validated_iteration: facts.validated,
         changes: &facts.changes,
@@ -218,12 +258,27 @@ pub(super) fn write(
         kept_until: facts.kept,
         staged: facts.staged.as_deref(),
         artefacts: files_below(&cx.id.dir),
+        status_comment: None,
     };
     let text = serde_json::to_string_pretty(&record).map_err(|e| Error::bug(e.to_string()))?;
     // A message may quote what a program said, and that may quote a secret.
-    let text = cx.ui.redact(&text);
-    let half = cx.id.dir.join("run.json.new");
-    fs_err::write(&half, text + "\n")?;
-    fs_err::rename(half, cx.id.dir.join("run.json"))?;
+    put(&cx.id.dir, &cx.ui.redact(&text))
+}
+
+/// Adds what became of the status comment, which is written when everything else has ended.
+pub(super) fn add_comment(dir: &Path, told: &Result<()>, ui: &Printer) -> Result<()> {
+    let mut record: Value = serde_json::from_slice(&fs_err::read(dir.join("run.json"))?)
+        .map_err(|e| Error::bug(format!("run.json cannot be read back: {e}")))?;
+    let comment =
+        StatusComment { written: told.is_ok(), error: told.as_ref().err().map(|e| e.message().to_owned()) };
+    record["status_comment"] = serde_json::to_value(comment).map_err(|e| Error::bug(e.to_string()))?;
+    put(dir, &ui.redact(&format!("{record:#}")))
+}
+
+/// Replaces the file as a whole.
+fn put(dir: &Path, text: &str) -> Result<()> {
+    let half = dir.join("run.json.new");
+    fs_err::write(&half, format!("{text}\n"))?;
+    fs_err::rename(half, dir.join("run.json"))?;
     Ok(())
 }

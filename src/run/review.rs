@@ -1,27 +1,24 @@
-//! A review: another agent, in a sandbox of its own, judges the work of this one. It is a whole run of this program
-//! with the staged repository as its repository, which it may only read.
+//! What a reviewer's run left: its verdict, or why there is none, and what it used.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::context::Cx;
-use super::prepare::Prepared;
-use super::shown::Shown;
-use super::validate::Iteration;
+use crate::agent::{Event, Metrics};
 use crate::error::{Code, Error, Family, Result};
 use crate::output_check::DEFAULT_OUTPUT;
-use crate::process::{Command, Failure, Stream};
-use crate::report::truncate;
+use crate::process::Status;
+use crate::report::{last_lines, truncate};
 
-/// Files by which a GitHub job is told of results.
-const CI_FILES: [&str; 3] = ["GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"];
 /// The largest verdict that is read, in bytes.
 const MAX_VERDICT: u64 = 1024 * 1024;
 /// How many findings are passed on.
 const FINDINGS: usize = 50;
+/// How many lines of the reviewer's own report are shown.
+const SHOWN: usize = 20;
 /// How much of one text of a verdict, in bytes.
 const TEXT: usize = 2000;
 
@@ -94,162 +91,99 @@ impl Verdict {
 pub(super) struct ReviewRecord {
     /// The reviewing agent.
     pub agent: String,
-    /// Its run directory, relative to the one of this run.
-    pub dir: String,
-    /// What it said.
+    /// Its run directory, relative to the one of this run; nothing where it had none.
+    pub dir: Option<String>,
+    /// What it said; nothing where it came to no verdict.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: Option<Verdict>,
+    /// The code of why there is no verdict.
+    pub failed: Option<Code>,
+    /// What it used.
+    pub metrics: Metrics,
 }
 
-/// Has the work of an iteration reviewed.
-///
-/// # Errors
-/// [`Code::Review`] when the reviewer came to no verdict; the code of its run where that lies with the machine.
-pub(super) async fn review(
-    cx: &Cx,
-    prepared: &Prepared,
-    agent: &str,
-    iteration: &Iteration<'_>,
-) -> Result<ReviewRecord> {
-    let Some(repo) = iteration.repo else {
-        return Err(Error::bug("there is no staged repository to review"));
-    };
-    cx.phase("review", async {
-        let input = iteration.tmp.join("review").join(iteration.dir.file_name().unwrap_or_default());
-        hand_over(prepared, iteration, &input).await?;
-        own_objects(repo, &prepared.world.repo.git_dir)?;
-        let out = iteration.dir.join("review");
-        let mut args: Vec<OsString> = vec!["run".into(), agent.into()];
-        args.extend(prepared.world.again.iter().cloned());
-        for (flag, path) in [("--target-repo", repo), ("--output-dir", &out), ("--review", &input)] {
-            args.extend([flag.into(), path.as_os_str().to_owned()]);
+/// Why there is no verdict.
+pub(super) fn none(agent: &str, number: u32, why: &str) -> Error {
+    Error::new(Code::Review, format!("the reviewer `{agent}` came to no verdict: {why}")).help(format!(
+        "the work is neither accepted nor rejected; the reviewer's run is in iteration-{number}/review, and has to leave \
+         `{{\"verdict\": \"accept\"}}` or `\"reject\"` in its agent-result.json",
+    ))
+}
+
+/// The same for a run that says itself what went wrong. What lies with the machine or with what the user gave keeps its
+/// code and its help.
+fn failed(agent: &str, number: u32, why: &str, code: Option<Code>, help: Option<&str>) -> Error {
+    let error = none(agent, number, why);
+    match code.filter(|c| matches!(c.family(), Family::Infrastructure | Family::User)) {
+        Some(code) => {
+            let help = help.map_or_else(|| Error::new(code, "").help_text(), str::to_owned);
+            Error::new(code, error.message()).help(format!(
+                "{help}; that is about the reviewer's own run, which is in iteration-{number}/review"
+            ))
         }
-        let limit = prepared.plan.deadlines.review;
-        let own = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
-        let command = Command::new("review", own).args(args).deadline(limit);
-        let command = prepared.world.file_env.iter().fold(command, |c, (key, value)| c.env(key, value));
-        // What a job's later steps read is about the run that they started.
-        let command = CI_FILES.iter().fold(command, Command::env_remove);
-        run(cx, command).await?;
-        let dir = newest(&out).ok_or_else(|| none(agent, "its run made no run directory"))?;
-        let verdict = read(agent, &dir)?;
-        let dir = dir.strip_prefix(&cx.id.dir).unwrap_or(&dir).display().to_string();
-        let note =
-            format!("{agent}: {}", if verdict.verdict == Word::Accept { "accepts" } else { "rejects" });
-        Ok((ReviewRecord { agent: agent.to_owned(), dir, verdict }, note))
-    })
-    .await
-}
-
-/// What the reviewer gets as its input: the output, the changes, and what was asked for.
-async fn hand_over(prepared: &Prepared, iteration: &Iteration<'_>, to: &Path) -> Result<()> {
-    fs_err::create_dir_all(to.join("output"))?;
-    copy(&iteration.dir.join("output"), &to.join("output"))?;
-    fs_err::write(to.join("prompt.txt"), prepared.plan.prompt())?;
-    if let Some(import) = iteration.import.filter(|import| !import.is_unchanged()) {
-        import.write_changes(to, &prepared.world.repo).await?;
-    }
-    Ok(())
-}
-
-/// Gives the staged repository the objects that it borrows from the checkout, as links like a local clone has: what is
-/// uploaded must stand alone, and objects are never written again.
-fn own_objects(staged: &Path, git_dir: &Path) -> Result<()> {
-    let (from, to) = (git_dir.join("objects"), staged.join(".git/objects"));
-    let alternates = to.join("info/alternates");
-    if !alternates.exists() {
-        return Ok(());
-    }
-    for entry in walkdir::WalkDir::new(&from).min_depth(1) {
-        let entry = entry
-            .map_err(|e| Error::new(Code::Io, format!("cannot read the objects of the checkout: {e}")))?;
-        let below = entry.path().strip_prefix(&from).unwrap_or(entry.path());
-        let target = to.join(below);
-        if below.starts_with("info") || target.exists() {
-            continue;
-        }
-        if entry.file_type().is_dir() {
-            fs_err::create_dir_all(&target)?;
-        } else if entry.file_type().is_file() && std::fs::hard_link(entry.path(), &target).is_err() {
-            fs_err::copy(entry.path(), &target)?;
-        }
-    }
-    fs_err::remove_file(alternates)?;
-    Ok(())
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    for entry in walkdir::WalkDir::new(from).min_depth(1).into_iter().flatten() {
-        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
-        if entry.file_type().is_dir() {
-            fs_err::create_dir_all(&target)?;
-        } else if entry.file_type().is_file() {
-            fs_err::copy(entry.path(), &target)?;
-        }
-    }
-    Ok(())
-}
-
-/// Runs it to its end and shows what it prints.
-async fn run(cx: &Cx, command: Command) -> Result<()> {
-    let (mut out, mut err) = (Shown::new(&cx.ui), Shown::new(&cx.ui));
-    let done = command
-        .stream(|stream, chunk| {
-            let shown = if stream == Stream::Stdout { &mut out } else { &mut err };
-            shown.bytes(chunk);
-            if chunk.ends_with(b"\n") {
-                shown.settle();
-            }
-        })
-        .await;
-    out.end();
-    err.end();
-    match done {
-        Ok(_) => Ok(()),
-        Err(failure @ Failure::Deadline { .. }) => Err(Error::new(Code::Review, format!("the {failure}"))
-            .help("`deadlines.review` in the harness gives it more time")),
-        Err(failure) => Err(failure.into()),
+        None => error,
     }
 }
 
-fn newest(out: &Path) -> Option<PathBuf> {
-    let dirs = std::fs::read_dir(out).ok()?.flatten().map(|e| e.path()).filter(|p| p.is_dir());
-    dirs.max()
-}
-
-fn none(agent: &str, why: &str) -> Error {
-    Error::new(Code::Review, format!("the reviewer `{agent}` came to no verdict: {why}")).help(
-        "the work is neither accepted nor rejected; the reviewer's run is in iteration-N/review, and has to leave \
-         `{\"verdict\": \"accept\"}` or `\"reject\"` in its agent-result.json",
-    )
+/// What the report of a run that had no directory yet says: its code and message.
+pub(super) fn reported(agent: &str, number: u32, status: Status, stderr: &str) -> Error {
+    let head = stderr.lines().find_map(|line| line.strip_prefix("error[")?.split_once("]: "));
+    let help = stderr.lines().find_map(|line| line.strip_prefix("help: "));
+    let code = head.and_then(|(code, _)| code.parse::<Code>().ok());
+    let why = head.map_or_else(
+        || format!("its run made no run directory and ended with {status}"),
+        |(_, said)| said.to_owned(),
+    );
+    failed(agent, number, &why, code, help).detail(last_lines(stderr, SHOWN))
 }
 
 /// The verdict of a review that has ended.
-fn read(agent: &str, dir: &Path) -> Result<Verdict> {
-    let text = fs_err::read(dir.join("run.json")).map_err(|_| none(agent, "its run left no run.json"))?;
-    let json: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|_| none(agent, "its run.json cannot be read"))?;
+pub(super) fn read(agent: &str, number: u32, dir: &Path) -> Result<Verdict> {
+    let none = |why: &str| none(agent, number, why);
+    let text = fs_err::read(dir.join("run.json")).map_err(|_| none("its run left no run.json"))?;
+    let json: Value = serde_json::from_slice(&text).map_err(|_| none("its run.json cannot be read"))?;
     if json["verdict"] != "success" {
-        let said = json["error"]["message"].as_str().or(json["skip_reason"].as_str()).unwrap_or("no reason");
+        let error = &json["error"];
+        let said = error["message"].as_str().or(json["skip_reason"].as_str()).unwrap_or("no reason");
         let why = format!("{}: {said}", json["verdict"].as_str().unwrap_or("unknown"));
-        let code = json["error"]["code"].as_str().and_then(|code| code.parse::<Code>().ok());
-        let machine = code.filter(|c| matches!(c.family(), Family::Infrastructure | Family::User));
-        let error = none(agent, &why);
-        return Err(match machine {
-            Some(code) => Error::new(code, error.message()).help(error.help_text()),
-            None => error,
-        });
+        let code = error["code"].as_str().and_then(|code| code.parse::<Code>().ok());
+        let detail = error["detail"].as_str().unwrap_or_default();
+        return Err(
+            failed(agent, number, &why, code, error["help"].as_str()).detail(last_lines(detail, SHOWN))
+        );
     }
     let last = json["iterations"].as_array().and_then(|all| all.last());
-    let number = json["validated_iteration"].as_u64().or_else(|| last?["number"].as_u64()).unwrap_or(1);
-    let path = dir.join(format!("iteration-{number}")).join("output").join(DEFAULT_OUTPUT);
-    let meta = std::fs::symlink_metadata(&path).map_err(|_| none(agent, "it wrote no agent-result.json"))?;
+    let judged = json["validated_iteration"].as_u64().or_else(|| last?["number"].as_u64()).unwrap_or(1);
+    let path = dir.join(format!("iteration-{judged}")).join("output").join(DEFAULT_OUTPUT);
+    let meta = std::fs::symlink_metadata(&path).map_err(|_| none("it wrote no agent-result.json"))?;
     if !meta.is_file() || meta.len() > MAX_VERDICT {
-        return Err(none(agent, "its agent-result.json is no file of at most 1 MiB"));
+        return Err(none("its agent-result.json is no file of at most 1 MiB"));
     }
     let text = fs_err::read(&path)?;
-    serde_json::from_slice(&text)
-        .map_err(|e| none(agent, &format!("its agent-result.json is no verdict: {e}")))
+    serde_json::from_slice(&text).map_err(|e| none(&format!("its agent-result.json is no verdict: {e}")))
+}
+
+/// What the reviewer's run used: by its own word, or by the events that it had written when it was killed.
+pub(super) fn used(dir: &Path) -> Metrics {
+    let record = std::fs::read(dir.join("run.json")).ok();
+    let record = record.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+    if let Some(totals) = record.and_then(|mut json| serde_json::from_value(json["totals"].take()).ok()) {
+        return totals;
+    }
+    let mut sum = Metrics::default();
+    for number in 1.. {
+        let Ok(file) = std::fs::File::open(dir.join(format!("iteration-{number}/events.jsonl"))) else {
+            break;
+        };
+        let mut one = Metrics::default();
+        for line in BufReader::new(file).lines().map_while(std::io::Result::ok) {
+            if let Ok(event) = serde_json::from_str::<Event>(&line) {
+                one.observe(&event);
+            }
+        }
+        sum.add(&one);
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -264,7 +198,7 @@ mod tests {
         if let Some(text) = result {
             fs_err::write(output.join(DEFAULT_OUTPUT), text).unwrap();
         }
-        read("r", dir.path())
+        read("r", 2, dir.path())
     }
 
     const GOOD: &str =

@@ -64,6 +64,7 @@ pub(super) async fn scan(cx: &Cx, prepared: &Prepared) -> Result<()> {
     if !harness.security.enabled {
         return Ok(());
     }
+    cx.ui.group("scan");
     cx.phase("scan", async {
         let plan = prepared.plan.clone();
         let top = prepared.world.repo.top.clone();

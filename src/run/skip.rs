@@ -61,9 +61,14 @@ fn parse(file: &[u8]) -> Result<BTreeMap<String, String>> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let (key, value) = line.split_once('=').ok_or_else(|| at("there is no `=`"))?;
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
         if key.contains("<<") {
-            return Err(at("the heredoc form is not supported"));
+            return Err(at(
+                "the form `name<<EOF` is not supported: a value of several lines cannot be handed on",
+            ));
+        }
+        if !line.contains('=') {
+            return Err(at("there is no `=`"));
         }
         let mut chars = key.chars();
         let head = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -147,7 +152,9 @@ mod tests {
             (&b"skipped=yes"[..], "true or false"),
             (b"skipped=", "true or false"),
             (b"Skipped=true", "lower case"),
-            (b"a<<EOF\nx\nEOF", "line 1"),
+            (b"a<<EOF\nx\nEOF", "several lines"),
+            (b"a<<EOF=\nx\nEOF=", "several lines"),
+            (b"\na", "line 2: there is no `=`"),
             (b"1a=x", "not a name"),
             (b"a=\x01", "control"),
             (b"\xff=1", "UTF-8"),

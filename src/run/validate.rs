@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::context::Cx;
 use super::feedback::Refusal;
+use super::meter::Meter;
 use super::prepare::Prepared;
-use super::review::{self, ReviewRecord, Word};
+use super::review::{ReviewRecord, Word};
+use super::reviewer;
 use super::script::Script;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::harness::model::Validation;
 use crate::import::Import;
 use crate::output_check::check_all;
@@ -16,6 +18,8 @@ use crate::output_check::check_all;
 /// What one iteration left on the host.
 #[derive(Debug)]
 pub(super) struct Iteration<'a> {
+    /// Its number.
+    pub number: u32,
     /// `iteration-N` in the run directory.
     pub dir: &'a Path,
     /// The staged repository, when there is one.
@@ -33,6 +37,8 @@ pub(super) struct Judged {
     pub refusal: Option<Refusal>,
     /// What the reviewer said, where it was asked.
     pub review: Option<ReviewRecord>,
+    /// Why the reviewer came to no verdict.
+    pub failure: Option<Error>,
 }
 
 /// Whether the iteration's output is valid. A check is only asked where those before it accepted.
@@ -41,6 +47,7 @@ pub(super) async fn validate(
     prepared: &Prepared,
     validation: &Validation,
     iteration: &Iteration<'_>,
+    meter: &Meter,
 ) -> Result<Judged> {
     let mut refusal = None;
     let checks = prepared.plan.harness.output_checks();
@@ -59,12 +66,13 @@ pub(super) async fn validate(
         .await?;
     }
     let Some(agent) = validation.escalate.as_ref().filter(|_| refusal.is_none()) else {
-        return Ok(Judged { refusal, review: None });
+        return Ok(Judged { refusal, ..Judged::default() });
     };
-    let record = review::review(cx, prepared, agent, iteration).await?;
-    let rejected = (record.verdict.verdict == Word::Reject)
-        .then(|| Refusal::Review { by: agent.clone(), verdict: record.verdict.clone() });
-    Ok(Judged { refusal: rejected, review: Some(record) })
+    let reviewed = reviewer::review(cx, prepared, agent, iteration, meter).await;
+    let verdict = reviewed.record.verdict.clone().filter(|verdict| verdict.verdict == Word::Reject);
+    let number = iteration.number;
+    let rejected = verdict.map(|verdict| Refusal::Review { by: agent.clone(), verdict, number });
+    Ok(Judged { refusal: rejected, review: Some(reviewed.record), failure: reviewed.failure })
 }
 
 async fn script(
@@ -92,6 +100,7 @@ async fn script(
     }
     // A script sees secrets, and what it says goes back into the sandbox.
     Ok(Some(Refusal::Script {
+        number: iteration.number,
         status: output.status,
         stdout: cx.ui.redact(&output.stdout_text()),
         stderr: cx.ui.redact(&output.stderr_text()),

@@ -66,6 +66,9 @@ struct Reader<'a> {
     over: Option<Over>,
     near: Option<Kind>,
     answered: u64,
+    /// The budgets that nothing in the stream can tell of, until that was said.
+    untold: Option<String>,
+    cx: &'a Cx,
 }
 
 /// What the stream tells those who wait beside it.
@@ -105,6 +108,9 @@ impl<'a> Watch<'a> {
         bells: &'a Bells,
         meter: Meter,
     ) -> Result<Self> {
+        let names = Some(meter.named_budgets()).filter(|names| !names.is_empty());
+        // Agent programs that were named speak their format, or fail.
+        let untold = names.filter(|_| format == Format::Auto && !cx.budgets_told.get());
         Ok(Self {
             ui: &cx.ui,
             copy: Kept::create(&dir.join("stream.jsonl"))?,
@@ -129,6 +135,8 @@ impl<'a> Watch<'a> {
                 over: None,
                 near: None,
                 answered: 0,
+                untold,
+                cx,
             },
         })
     }
@@ -151,6 +159,9 @@ impl<'a> Watch<'a> {
         let reader = &mut self.reader;
         let plain = self.decoder.is_text();
         self.decoder.push(chunk, &mut |event| reader.event(&event, plain));
+        if self.decoder.is_text() {
+            reader.says_nothing_of_budgets();
+        }
     }
 
     fn gap(&mut self, missing: u64) {
@@ -206,6 +217,9 @@ impl<'a> Watch<'a> {
         let mut reader = self.reader;
         let plain = self.decoder.is_text();
         self.decoder.finish(&mut |event| reader.event(&event, plain));
+        if !reader.metrics.says_anything() {
+            reader.says_nothing_of_budgets();
+        }
         reader.end(plain);
         reader.tools.finish();
         reader.evidence.stream = self.decoder.stats();
@@ -268,6 +282,18 @@ impl Reader<'_> {
             self.measure();
         }
     }
+
+    /// Says once that budgets mean nothing to an agent whose output is text.
+    fn says_nothing_of_budgets(&mut self) {
+        if let Some(names) = self.untold.take() {
+            self.cx.budgets_told.set(true);
+            self.cx.ui.warn(&format!(
+                "{names} have no effect: the agent is a script whose output is text and tells neither turns, tokens nor cost; \
+                 only `timeout_minutes` and `idle_timeout` end it"
+            ));
+        }
+    }
+
     /// A result is not measured: what it counts is done already.
     fn measure(&mut self) {
         if self.over.is_none() {

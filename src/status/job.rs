@@ -142,15 +142,16 @@ impl Job {
         Some(shared)
     }
 
-    /// The run has ended. Waits for the comment, for a bounded time; a failure is a warning.
-    pub(crate) async fn end(mut self, ending: Ending, ui: &Printer) {
+    /// The run has ended. Waits for the comment, for a bounded time; a failure is a warning, and the answer.
+    pub(crate) async fn end(mut self, ending: Ending, ui: &Printer) -> Result<()> {
         if self.shared.is_none() {
             // It ended before it had an identity.
-            let Ok(run) = RunId::random() else { return };
             let now = Timestamp::now();
-            self.share(&run, now, now, ui);
+            self.share(&RunId::random()?, now, now, ui);
         }
-        let Some(shared) = self.shared.take() else { return };
+        let Some(shared) = self.shared.take() else {
+            return Err(Error::bug("the comment could not be begun"));
+        };
         let limit = if ending.cancelled { CLOSING_CANCELLED } else { scale::limit(CLOSING) };
         let end = Instant::now() + limit;
         let body = shared.ending(&ending);
@@ -171,9 +172,11 @@ impl Job {
         let late = || Trouble::Late.error(FAILED);
         // Some time for what is under way: each request knows the same end.
         let done = tokio::time::timeout_at((end + Duration::from_secs(1)).into(), work).await;
-        if let Err(error) = done.unwrap_or_else(|_| Err(late())) {
+        let done = done.unwrap_or_else(|_| Err(late()));
+        if let Err(error) = &done {
             ui.warn(&format!("{}; {}", error.message(), error.help_text()));
         }
+        done
     }
 }
 

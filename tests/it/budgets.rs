@@ -51,6 +51,73 @@ fn too_many_tokens_end_the_agent_and_the_option_wins_over_the_harness() {
     assert!((300..6000).contains(&tokens), "{tokens} input tokens");
 }
 
+/// An agent of a program that tells its cost with every step.
+const SPENDER: &str = r#"
+echo work > done-before
+n=0
+while [ $n -lt 300 ]; do
+  n=$((n+1))
+  echo "{\"type\":\"step_start\",\"sessionID\":\"ses_1\",\"part\":{\"type\":\"step-start\"}}"
+  echo "{\"type\":\"step_finish\",\"sessionID\":\"ses_1\",\"part\":{\"type\":\"step-finish\",\"reason\":\"tool-calls\",\"cost\":0.01,\"tokens\":{\"input\":5,\"output\":5,\"reasoning\":0,\"cache\":{\"read\":0,\"write\":0}}}}"
+  sleep 0.2
+done
+"#;
+
+#[test]
+fn too_much_cost_ends_the_agent() {
+    let world = World::new();
+    world.harness("agent: agents/work\nruntime: script\ntimeout_minutes: 2\nmax_cost_usd: 0.05\n");
+    world.agent(SPENDER);
+    let run = world.run(&[]).failure("FS-AGENT-BUDGET", 1);
+    assert_over(&world, &run, "`max_cost_usd`");
+    let cost = run.json["totals"]["cost_usd"].as_f64().unwrap();
+    assert!(0.05 < cost && cost < 2.5, "${cost}");
+}
+
+#[test]
+fn the_agents_time_ends_it_and_keeps_its_work() {
+    let world = World::new();
+    world.agent("echo begin > done-before; sleep 300");
+    let run = world.run(&["--timeout", "2s"]).failure("FS-TIMEOUT", 124);
+    assert_eq!(
+        (&run.json["verdict"], &run.json["iterations"][0]["ended_by"]),
+        (&json!("timeout"), &json!("deadline"))
+    );
+    assert!(run.file("changes.patch").contains("done-before") && !world.repo().join("done-before").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn zero_is_no_limit_on_the_command_line_as_in_the_harness() {
+    let world = World::new();
+    world.harness("agent: agents/work\nruntime: script\nmax_turns: 1\nmax_tokens: 1\nmax_cost_usd: 0.001\n");
+    world.agent(&RUN_AWAY.replace("300", "4"));
+    let limits = ["--max-turns", "0", "--max-tokens", "0", "--max-cost-usd", "0"];
+    // It ends by itself, without a result.
+    let run = world.run(&limits).failure("FS-AGENT-INCOMPLETE", 1);
+    assert_eq!(run.json["totals"]["turns"], 4);
+    world.run(&[]).failure("FS-AGENT-BUDGET", 1);
+}
+
+#[test]
+fn a_script_whose_output_is_text_is_said_to_have_no_budgets() {
+    let world = World::new();
+    world.harness(
+        "agent: agents/work\nruntime: script\nmax_turns: 3\nvalidation_loop: {script: scripts/check.sh, max_iterations: 2}\n",
+    );
+    world.script("h/scripts/check.sh", "exit 1");
+    let told =
+        |run: &Run| format!("{}{}", run.done.stdout, run.done.stderr).matches("have no effect").count();
+    for body in ["echo at work; echo still", "true"] {
+        world.agent(body);
+        let run = world.run(&["--max-tokens", "10"]).failure("FS-VALIDATION", 1);
+        assert_eq!(told(&run), 1, "{:?}", run.done);
+        assert!(run.done.stdout.contains("`max_turns`, `max_tokens` have"), "{}", run.done.stdout);
+    }
+    world.agent(&RUN_AWAY.replace("300", "2"));
+    assert_eq!(told(&world.run(&[])), 0);
+}
+
 #[test]
 fn silence_ends_the_agent_by_option() {
     let world = World::new();
@@ -160,7 +227,7 @@ fn a_budget_that_is_no_number_is_refused_at_its_place() {
     }
     assert_eq!(run.done.code, 2);
     for (option, value) in
-        [("--max-turns", "0"), ("--max-cost-usd", "-1"), ("--max-tokens", "x"), ("--api-retries", "11")]
+        [("--max-turns", "-1"), ("--max-cost-usd", "-1"), ("--max-tokens", "x"), ("--api-retries", "11")]
     {
         assert_eq!(world.run(&[&format!("{option}={value}")]).done.code, 2, "{option}");
     }

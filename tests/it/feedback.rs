@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::claude::{AGENT, claude_world, run_with, script};
 use crate::stub::claude;
-use crate::support::World;
+use crate::support::{GENERATIONS, World};
 
 const SCHEMA: &str = r#"{"type":"object","required":["answer"],"properties":{"answer":{"type":"integer"}}}"#;
 
@@ -101,6 +101,42 @@ fn several_files_are_checked_and_a_near_name_is_found() {
     assert!(said.contains("agent-result.json") && said.contains("reports/list.json"), "{said}");
 }
 
+/// Without `--local` nothing of this machine is seen in the sandbox, and a script has no hooks that would bring the program.
+#[test]
+fn the_check_is_in_the_sandbox_of_every_generation() {
+    for version in GENERATIONS {
+        let mut world = world("validation_loop: {schema: schemas/s.json, max_iterations: 1}\n");
+        world.personality(version);
+        world.agent(
+            "result=$FULLSEND_OUTPUT_DIR/agent-result.json; echo '{\"answer\":\"x\"}' > $result\n\
+             if fullsend-check-output > $FULLSEND_OUTPUT_DIR/said 2>&1; then exit 9; fi\n\
+             echo '{\"answer\":4}' > $result; fullsend-check-output",
+        );
+        let run = world.run(&[]).success();
+        let said = run.file("iteration-1/output/said");
+        assert!(said.contains("/answer: \"x\" is not of type"), "{version}: {said}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn the_check_is_uploaded_only_where_there_is_something_to_check() {
+    let mut world = world("");
+    world.personality("0.1.10");
+    world.agent("! command -v fullsend-check-output; [ ! -e /sandbox/workspace/bin/fullsend ]");
+    world.run(&[]).success();
+    // A program that cannot run there is taken away, and the run goes on.
+    let other = world.write("other", "not for this machine\n");
+    world.harness("agent: agents/work\nruntime: script\nvalidation_loop: {schema: schemas/s.json}\n");
+    world.agent(
+        "! command -v fullsend-check-output; echo '{\"answer\":4}' > $FULLSEND_OUTPUT_DIR/agent-result.json",
+    );
+    let run = world.run(&["--fullsend-binary", other.to_str().unwrap()]).success();
+    let said = format!("{}{}", run.done.stdout, run.done.stderr);
+    assert!(said.contains("fullsend-check-output cannot run in the sandbox"), "{said}");
+    world.assert_clean();
+}
+
 #[test]
 fn check_output_is_the_same_check_on_a_laptop() {
     let world = World::new();
@@ -109,6 +145,8 @@ fn check_output_is_the_same_check_on_a_laptop() {
     let done = world.fullsend(&["check-output", "--schema", "s.json", "--output-dir", "out"]);
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.stderr.contains("FS-VALIDATION") && done.stderr.contains("/answer: "), "{}", done.stderr);
+    let said = format!("{}{}", done.stdout, done.stderr);
+    assert_eq!(said.matches("is not of type").count(), 1, "the same is said twice: {said}");
     world.write("repo/out/agent-result.json", r#"{"answer":4}"#);
     assert_eq!(world.fullsend(&["check-output", "out/agent-result.json", "--schema", "s.json"]).code, 0);
     assert_eq!(world.fullsend(&["check-output", "out/agent-result.json"]).code, 2);

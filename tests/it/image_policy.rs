@@ -76,6 +76,7 @@ fn one_accepted_signer_is_enough() {
     assert!(fake::asked_for_a_sandbox(&world), "{}", run.done.stderr);
     let said = format!("{}{}", run.done.stdout, run.done.stderr);
     assert!(said.contains("is signed by ^https://y\\.test/.*$"), "{said}");
+    assert_eq!(run.json["image_signer"], "^https://y\\.test/.*$");
     assert_eq!(asked(&world).len(), 2);
 }
 

@@ -44,6 +44,7 @@ mod prompts;
 mod remote;
 mod replay;
 mod report;
+mod reviewer;
 mod roundtrip;
 mod run_basic;
 mod runner_entrypoint;

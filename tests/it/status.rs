@@ -90,7 +90,7 @@ const WORKING: &str =
 #[test]
 fn a_comment_is_written_and_edited_in_place() {
     let job = Job::new();
-    job.run(&[]).success();
+    let run = job.run(&[]).success();
     let body = job.comment();
     assert!(
         body.contains("✅ `work` succeeded · took ") && body.contains(&format!("[log]({URL})")),
@@ -104,6 +104,8 @@ fn a_comment_is_written_and_edited_in_place() {
         "{first:?}"
     );
     assert_eq!(job.records(), 0, "nothing is left to reconcile");
+    assert_eq!(run.json["status_comment"], serde_json::json!({"written": true, "error": null}));
+    assert_eq!(run.json["schema"], "fullsend.run/1");
     job.world.assert_clean();
 }
 

@@ -87,8 +87,8 @@ fn first(
             Ok(false) => {}
             Err(why) => {
                 problems.push(
-                    Problem::error(Code::Value, format!("the guard has no answer: {why}"))
-                        .help("guard against what may be missing: `has(event.x) && event.x == …`")
+                    Problem::error(Code::Value, format!("`when` has no answer: {why}"))
+                        .help("ask first for what may be missing: `has(event.x) && event.x == …`")
                         .at(Some(source.place(when.span.clone()))),
                 );
                 return Err(());

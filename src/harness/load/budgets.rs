@@ -33,13 +33,27 @@ impl Loader<'_> {
         Some(text.text.clone())
     }
 
-    /// The budgets of the command line over those of the harness; 0 is no limit.
+    /// The budgets of the command line over those of the harness; 0 is no limit. A reviewer has at most what is left to
+    /// the run whose work it reviews.
     pub(super) fn budgets(&mut self, raw: &RawHarness) -> Budgets {
         let over = self.request.overrides.budgets;
+        let own = Budgets {
+            max_turns: self.count("max_turns", raw.max_turns.as_ref()),
+            max_tokens: self.count("max_tokens", raw.max_tokens.as_ref()),
+            max_cost_usd: self.usd(raw.max_cost_usd.as_ref()),
+        };
+        let reviewer = self.request.overrides.reviewer;
+        let count = |over: Option<u64>, own: Option<u64>| match (over, own) {
+            (Some(over), Some(own)) if reviewer => Some(over.min(own)),
+            (over, own) => over.or(own).filter(|n| *n > 0),
+        };
         Budgets {
-            max_turns: over.max_turns.or_else(|| self.count("max_turns", raw.max_turns.as_ref())),
-            max_tokens: over.max_tokens.or_else(|| self.count("max_tokens", raw.max_tokens.as_ref())),
-            max_cost_usd: over.max_cost_usd.or_else(|| self.usd(raw.max_cost_usd.as_ref())),
+            max_turns: count(over.max_turns, own.max_turns),
+            max_tokens: count(over.max_tokens, own.max_tokens),
+            max_cost_usd: match (over.max_cost_usd, own.max_cost_usd) {
+                (Some(over), Some(own)) if reviewer => Some(over.min(own)),
+                (over, own) => over.or(own).filter(|usd| *usd > 0.0),
+            },
         }
     }
 

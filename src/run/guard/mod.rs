@@ -36,6 +36,8 @@ impl Guard {
             .apply(command)
             // The Actions runner ends every process that carries its tracking id once the job is over.
             .env("RUNNER_TRACKING_ID", "")
+            // So does the guard of the run whose reviewer this is; it is to end the reviewer, not who cleans up after it.
+            .env_remove(mark::VARIABLE)
             .stdin(Stdin::Piped)
             .spawn()?;
         let pipe = child.stdin.take().ok_or_else(|| Error::bug("the guard has no pipe"))?;

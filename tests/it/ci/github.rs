@@ -58,7 +58,7 @@ fn a_success_is_told_whole() {
     let commands = commands(&run.done);
     assert!(named(&commands, "error").is_empty(), "{commands:?}");
     let groups: Vec<_> = named(&commands, "group").iter().map(|c| c.data.clone()).collect();
-    assert_eq!(groups, ["sandbox", "agent, iteration 1 of 1", "apply"]);
+    assert_eq!(groups, ["scan", "sandbox", "agent, iteration 1 of 1", "delete", "apply"]);
     let outputs = outputs(&world);
     let expected = [
         ("verdict", "success"),
@@ -200,7 +200,7 @@ fn hostile_content_forms_no_command_and_breaks_no_file() {
         assert!(!command.data.contains("owned"), "{command:?}");
     }
     let groups: Vec<_> = named(&commands, "group").iter().map(|c| c.data.clone()).collect();
-    assert_eq!(groups, ["sandbox", "agent, iteration 1 of 1", "post-script"]);
+    assert_eq!(groups, ["sandbox", "agent, iteration 1 of 1", "delete", "post-script"]);
     let masks: Vec<_> = named(&commands, "add-mask").iter().map(|c| c.data.clone()).collect();
     assert_eq!(masks, ["second-line-of-it", "tok-8sd7f6s8d7f6"]);
     let outputs = outputs(&world);

@@ -57,7 +57,7 @@ fn a_success_leaves_reports_that_gitlab_takes() {
     world.env("NO_COLOR", "");
     world.agent("echo x > new");
     let run = world.run(&[]).success();
-    assert_eq!(closed(&run.done), 3);
+    assert_eq!(closed(&run.done), 5, "scan, sandbox, agent, delete, apply");
     assert!(run.done.stdout.contains("\u{1b}[32m✓"), "GitLab shows colours: {}", run.done.stdout);
     let v = variables(&world);
     assert_eq!((v["FULLSEND_VERDICT"].as_str(), v["FULLSEND_EXIT_CODE"].as_str()), ("success", "0"));
@@ -80,6 +80,12 @@ fn iterations_are_tests_and_a_failure_closes_its_sections() {
     let xml = report(&world, "fullsend-junit.xml");
     assert_xml(&xml);
     assert!(xml.contains("tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"1\""), "{xml}");
+    for number in 1..=2 {
+        let took = run.json["iterations"][number - 1]["duration_ms"].as_u64().unwrap();
+        let time =
+            format!("iteration {number}: the output is valid\" time=\"{}.{:03}\"", took / 1000, took % 1000);
+        assert!(took > 0 && xml.contains(&time), "{time}: {xml}");
+    }
     assert_eq!(variables(&world)["FULLSEND_ERROR_CODE"], "FS-VALIDATION");
 }
 
@@ -111,6 +117,32 @@ fn a_skip_and_a_mistake_are_told() {
 }
 
 #[test]
+fn outputs_of_the_pre_script_reach_later_jobs_as_they_are_or_not_at_all() {
+    let world = job();
+    world.harness("agent: agents/work\nruntime: script\npre_script: scripts/pre.sh\n");
+    world.script(
+        "h/scripts/pre.sh",
+        "printf 'label=a bug\\nPATH=/tmp\\nissue-title=Why is $HOME empty?\\nreason=new issue\\n' > $FULLSEND_PRESCRIPT_OUTPUT",
+    );
+    let run = world.run(&[]).success();
+    let v = variables(&world);
+    assert_eq!((v["FULLSEND_PRE_LABEL"].as_str(), v["FULLSEND_PRE_PATH"].as_str()), ("a bug", "/tmp"));
+    assert_eq!(v["FULLSEND_PRE_REASON"], "new issue");
+    assert!(!v.contains_key("PATH") && !v.contains_key("FULLSEND_PRE_ISSUE_TITLE"), "{v:?}");
+    let said = format!("{}{}", run.done.stdout, run.done.stderr);
+    assert!(said.contains("fullsend.env: the pre-script's output `issue-title` is left out"), "{said}");
+    assert_eq!(run.json["outputs"]["issue-title"], "Why is $HOME empty?");
+    // A dotenv file has no form for a value of several lines; neither have the outputs of a pre-script.
+    world.script("h/scripts/pre.sh", "printf 'a<<EOF\\nx\\ny\\nEOF\\n' > $FULLSEND_PRESCRIPT_OUTPUT");
+    let run = world.run(&[]).failure("FS-PRE-SCRIPT", 5);
+    assert!(run.done.stderr.contains("several lines"), "{}", run.done.stderr);
+    // Also of a skip.
+    world.script("h/scripts/pre.sh", "printf 'skipped=true\\nlabel=b\\n' > $FULLSEND_PRESCRIPT_OUTPUT");
+    world.run(&[]).success();
+    assert_eq!(variables(&world)["FULLSEND_PRE_LABEL"], "b");
+}
+
+#[test]
 fn a_cancel_closes_its_sections() {
     let world = job();
     world.agent("touch begun; sleep 600");
@@ -119,7 +151,7 @@ fn a_cancel_closes_its_sections() {
     live.signal("TERM");
     let done = live.wait(HANG);
     assert_eq!(done.code, 143, "{done:?}");
-    assert_eq!(closed(&done), 2);
+    assert_eq!(closed(&done), 4);
     assert_eq!(variables(&world)["FULLSEND_VERDICT"], "cancelled");
     world.assert_clean();
 }
@@ -129,7 +161,7 @@ fn a_timeout_closes_its_sections() {
     let world = job();
     world.agent("sleep 600");
     let run = world.run(&["--timeout", "1s"]).failure("FS-TIMEOUT", 124);
-    assert_eq!(closed(&run.done), 2);
+    assert_eq!(closed(&run.done), 4);
     assert_xml(&report(&world, "fullsend-junit.xml"));
 }
 
@@ -139,7 +171,7 @@ fn hostile_content_closes_no_section_and_breaks_no_report() {
     hostile_agent(&world);
     let run = world.run(&[]).success();
     let names: Vec<_> = sections(&run.done.stdout).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["fullsend_1", "fullsend_2", "fullsend_3"]);
+    assert_eq!(names, ["fullsend_1", "fullsend_2", "fullsend_3", "fullsend_4"]);
     assert_xml(&report(&world, "fullsend-junit.xml"));
     assert_eq!(variables(&world)["FULLSEND_VERDICT"], "success");
 }

@@ -55,7 +55,7 @@ fn mistakes_of_overlays() {
         ("overlays: [a]\n", Code::YamlType, "harness/h.yaml:2:12", "a mapping"),
         ("overlays: [{policy: policies/p.yaml}]\n", Code::Required, "harness/h.yaml:2:13", "`when`"),
         ("overlays: [{when: [a]}]\n", Code::YamlType, "harness/h.yaml:2:19", "not text"),
-        ("overlays: [{when: 'event.'}]\n", Code::Value, "harness/h.yaml:2:19", "no guard"),
+        ("overlays: [{when: 'event.'}]\n", Code::Value, "harness/h.yaml:2:19", "`when` cannot be read"),
         ("overlays: [{when: evnt.x}]\n", Code::Value, "harness/h.yaml:2:19", "no `evnt`"),
         ("overlays: [{when: event.x == 1}]\n", Code::Value, "harness/h.yaml:2:19", "no answer"),
         ("overlays: [{when: \"'x'\"}]\n", Code::Value, "harness/h.yaml:2:19", "neither true nor false"),
