@@ -82,7 +82,7 @@ fn fitting(line: &str, columns: usize) -> &str {
 
 /// Takes away a line of so many columns. A terminal that became narrower has broken it into several rows.
 fn erased(drawn: usize, columns: usize) -> String {
-    let rows = if columns == 0 { 0 } else { drawn.saturating_sub(1) / columns };
+    let rows = drawn.saturating_sub(1).checked_div(columns).unwrap_or(0);
     let up = if rows > 0 { format!("\x1b[{rows}A") } else { String::new() };
     if drawn > 0 { format!("\r{up}\x1b[J") } else { String::new() }
 }
