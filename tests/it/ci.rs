@@ -6,6 +6,7 @@ mod action_gateways;
 mod commands;
 mod github;
 mod gitlab;
+mod gitlab_template;
 
 use crate::support::World;
 
