@@ -70,8 +70,7 @@ fn a_release_that_was_tampered_with_or_is_incomplete_is_not_installed() {
     let sums = std::fs::read_to_string(world.path("release/SHA256SUMS")).unwrap();
     let other = |c| if c == '0' { '1' } else { '0' };
     let changed: Vec<_> =
-        sums.lines().map(|l| format!("{}{}
-", other(l.chars().next().unwrap()), &l[1..])).collect();
+        sums.lines().map(|l| format!("{}{}\n", other(l.chars().next().unwrap()), &l[1..])).collect();
     world.write("release/SHA256SUMS", changed.concat());
     not_installed(&world, "was published: not installed");
     world.write("release/SHA256SUMS", "");
