@@ -109,7 +109,8 @@ if [ "$repository" ] && has cosign; then
   }
   say 'checksum and signature are right'
 elif [ "$repository" ] && has gh && gh auth status >/dev/null 2>&1; then
-  gh attestation verify "$work/archive" --repo "$repository" --source-ref "refs/tags/v$version" >"$work/said" 2>&1 || {
+  gh attestation verify "$work/archive" --repo "$repository" --source-ref "refs/tags/v$version" \
+    --signer-workflow "$repository/.github/workflows/release.yml" >"$work/said" 2>&1 || {
     cat "$work/said" >&2
     die 'the archive has no attestation of the release workflow: not installed'
   }

@@ -55,8 +55,14 @@ impl Tools {
                 self.usage.add(usage);
                 self.recorder.moment("gen_ai.usage", usage_attributes(&self.usage));
             }
+            Event::Cost { total_usd } => self.cost(*total_usd),
+            Event::Result(result) => result.total_cost_usd.into_iter().for_each(|usd| self.cost(usd)),
             _ => {}
         }
+    }
+
+    fn cost(&self, so_far: f64) {
+        self.recorder.moment("fullsend.cost", vec![("fullsend.cost_usd", so_far.into())]);
     }
 
     /// The stream has ended: calls without an answer end here.

@@ -1,9 +1,12 @@
 //! What the CI systems are told, through the real binary and by readers as strict as theirs.
 
 mod action;
+mod action_files;
+mod action_gateways;
 mod commands;
 mod github;
 mod gitlab;
+mod gitlab_template;
 
 use crate::support::World;
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::support::{Done, World, fullsend};
 
 /// An agent that works until it is told to end.
-const WORKING: &str = "echo at work; touch $FULLSEND_OUTPUT_DIR/started\n\
+pub const WORKING: &str = "echo at work; touch $FULLSEND_OUTPUT_DIR/started\n\
                        until [ -e $FULLSEND_OUTPUT_DIR/go ]; do sleep 0.1; done";
 /// Long ago, and far away.
 const PAST: &str = "fullsend-expires=20200101T000000Z";
@@ -87,7 +87,7 @@ fn kill_with_guard(world: &World, mut child: Child, others: &[u32]) {
 }
 
 /// A run that died with its guard while its agent worked.
-fn dead_run(world: &World) {
+pub fn dead_run(world: &World) {
     let (before, others) = (started(world), guards(world));
     let child = start(world, &[]);
     until("the start of the agent", || started(world) > before);

@@ -134,6 +134,26 @@ fn a_signature_of_another_workflow_is_refused() {
 }
 
 #[test]
+fn an_attestation_has_to_be_that_of_the_release_workflow() {
+    let mut world = release();
+    let log = world.path("gh.log").display().to_string();
+    world.script("bin/gh", &format!("[[ $1 == auth ]] && exit 0\nprintf '%s\\n' \"$@\" >'{log}'\nexit 1"));
+    let mut path = std::env::var("PATH").unwrap();
+    path.insert_str(0, &format!("{}:", world.path("bin").display()));
+    world.env("PATH", path);
+    let done = install(&mut world, &["--repository", "acme/fullsend"]);
+    refused(&world, &done, "no attestation of the release workflow");
+    let asked = std::fs::read_to_string(&log).unwrap();
+    for part in [
+        "--repo\nacme/fullsend\n",
+        "--source-ref\nrefs/tags/v9.8.7\n",
+        "--signer-workflow\nacme/fullsend/.github/workflows/release.yml\n",
+    ] {
+        assert!(asked.contains(part), "{asked}");
+    }
+}
+
+#[test]
 fn a_signature_can_be_insisted_on() {
     let mut world = release();
     // Without a repository nothing says who may have signed.

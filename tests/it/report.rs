@@ -195,6 +195,43 @@ fn the_page_is_complete_and_nothing_on_it_does_anything() {
 }
 
 #[test]
+fn every_run_has_its_curve_or_says_why_not() {
+    let world = World::new();
+    world.agent(
+        r#"for n in 1 2 3; do
+echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":10,"output_tokens":2,"cache_read_input_tokens":30}}}'
+done
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":3,"total_cost_usd":0.25}'"#,
+    );
+    let run = world.run(&[]).success();
+    let dir = run.dir.as_ref().unwrap();
+    let page = std::fs::read_to_string(page_of(&world, dir)).unwrap();
+    let told = "126 tokens (6 output, 30 new input, 90 input from the cache), cost $0.2500.</desc>";
+    for part in [
+        told,
+        "<title id=\"curve-title\">Tokens and cost over time</title>",
+        "class=\"cost dot\"",
+        "The curve in figures",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    assert!(run.file("otel.jsonl").contains("\"fullsend.cost\""));
+
+    for file in ["run.json", "otel.jsonl"] {
+        std::fs::remove_file(dir.join(file)).unwrap();
+    }
+    let page = std::fs::read_to_string(page_of(&world, dir)).unwrap();
+    assert!(
+        page.contains(&format!("After 3 answers: {told}")) && page.contains("in the order of the answers")
+    );
+
+    world.agent("echo nothing");
+    let run = world.run(&[]).success();
+    let page = std::fs::read_to_string(page_of(&world, run.dir.as_ref().unwrap())).unwrap();
+    assert!(page.contains("told neither tokens nor cost") && !page.contains("class=\"chart\""));
+}
+
+#[test]
 fn a_huge_run_and_a_killed_one_have_a_page() {
     let world = World::new();
     world.agent("seq 1 60000 | sed 's/^/line number /'; seq 1 20000 > numbers.txt");

@@ -33,7 +33,9 @@ fn world() -> World {
         "bin/openshell",
         &format!(
             "case $* in\n\
-             'gateway list') ;;\n\
+             'gateway list')\n\
+               if [[ -e '{log}/list' ]]; then cat '{log}/list'; else\n\
+               printf 'No gateways found.\\n\\nRegister a gateway with: openshell gateway add <endpoint>\\n'; fi ;;\n\
              'gateway add'*) echo \"$*\" >>'{log}/registered' ;;\n\
              *'sandbox list -o json') [[ -e '{log}/gateway.pid' || ${{FULLSEND_RUNNER_GATEWAY:-}} == http* ]] ;;\n\
              *) exit 64 ;;\n\
@@ -46,7 +48,10 @@ fn world() -> World {
 }
 
 fn command(world: &World, script: &str) -> Command {
-    let mut command = world.command("bash", &[&entrypoint(), "bash", "-c", script], &world.repo());
+    // A shell can trap nothing that was ignored when it began, as under nohup.
+    let signals = "--default-signal=HUP,INT,QUIT,TERM";
+    let args = [signals, "bash", &entrypoint(), "bash", "-c", script];
+    let mut command = world.command("env", &args, &world.repo());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -224,6 +229,41 @@ fn other_gateways_are_used_as_they_are() {
     assert!(!world.path("log/gateway.pid").exists());
     world.env("FULLSEND_RUNNER_GATEWAY", "sometimes");
     assert_eq!(run(&world, "true").code, 2);
+    world.env("FULLSEND_RUNNER_GATEWAY", "none").env("FULLSEND_RUNNER_WAIT", "60s");
+    let done = run(&world, "true");
+    assert!(
+        done.code == 2 && done.stderr.contains("FULLSEND_RUNNER_WAIT is a number of seconds"),
+        "{done:?}"
+    );
+}
+
+/// The list has advice in it and the addresses of others, in which the name may occur.
+#[test]
+fn what_is_registered_is_known_by_its_row() {
+    let mut world = world();
+    let head = "  \u{1b}[1mNAME\u{1b}[0m  \u{1b}[1mENDPOINT\u{1b}[0m  TYPE  SOURCE  AUTH\n";
+    world.write(
+        "log/list",
+        format!("{head}\u{1b}[32m* team  https://openshell.test  cloud  user  oidc\u{1b}[39m\n"),
+    );
+    assert_eq!(run(&world, "exit 4").code, 4);
+    assert!(log(&world, "registered").contains("--name openshell"), "{}", log(&world, "registered"));
+    std::fs::remove_file(world.path("log/registered")).unwrap();
+
+    for row in [
+        "\u{1b}[32m* openshell  https://127.0.0.1:17670  local\u{1b}[39m",
+        "  openshell  https://127.0.0.1:17670/  local",
+    ] {
+        world.write("log/list", format!("{head}{row}\n"));
+        assert_eq!(run(&world, "exit 4").code, 4, "{row}");
+        assert_eq!(log(&world, "registered"), "", "{row}");
+    }
+    world.env("FULLSEND_RUNNER_GATEWAY", "https://other.test");
+    let done = run(&world, "exit 4");
+    assert!(
+        done.code == 3 && done.stderr.contains("registered already, as https://127.0.0.1:17670/"),
+        "{done:?}"
+    );
 }
 
 #[test]

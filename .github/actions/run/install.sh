@@ -34,7 +34,7 @@ else
   options=()
   [[ $attestation == auto ]] || options=(--require-signature)
   # It verifies the checksum always, and who built the archive where gh or cosign is here.
-  sh "$root/.github/install.sh" --version "$version" --dir "$dir" --repository "$ACTION_REPOSITORY" "${options[@]}" ||
+  sh "$root/.github/install.sh" --version "$version" --dir "$dir" --repository "$ACTION_REPOSITORY" ${options[@]+"${options[@]}"} ||
     refuse "fullsend $version could not be installed from the releases of $ACTION_REPOSITORY; the lines above say why. The inputs binary and build do without a release"
   program=$dir/fullsend
 fi

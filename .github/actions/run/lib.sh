@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What the steps of this action share.
+# What the steps of this action share. The bash of macOS is 3.2: no references to names, and `${list[@]+…}` for a list
+# that may be empty.
 
 # refuse MESSAGE: an annotation and the exit status of a wrong input.
 refuse() {
@@ -11,13 +12,17 @@ refuse() {
   exit 2
 }
 
-# words NAME TEXT: the lines of TEXT that are not empty, as the array NAME. Nothing is expanded.
-words() {
-  local -n into=$1
+# lines TEXT: its lines that are not empty, as the array `lines`. Nothing is expanded.
+lines() {
   local line
-  into=()
+  lines=()
   while IFS= read -r line || [[ $line ]]; do
     line=${line%$'\r'}
-    [[ -z $line ]] || into+=("$line")
-  done <<<"$2"
+    [[ -z $line ]] || lines+=("$line")
+  done <<<"$1"
+}
+
+# limited SECONDS COMMAND…: ended after that time, where the system can.
+limited() {
+  if command -v timeout >/dev/null 2>&1; then timeout "$@"; else "${@:2}"; fi
 }

@@ -4,9 +4,14 @@
 set -euo pipefail
 source "$GITHUB_ACTION_PATH/lib.sh"
 
-options=()
-words options "${INPUT_OPTIONS:-}"
-local_backend=()
-for option in "${options[@]}"; do [[ $option != --local ]] || local_backend=(--local); done
-timeout 120 "$FULLSEND_PROGRAM" reap "${local_backend[@]}" </dev/null ||
+# What the run was told about its gateway, `reap` has to be told too.
+arguments=(reap)
+lines "${INPUT_OPTIONS:-}"
+for ((at = 0; at < ${#lines[@]}; at++)); do
+  case ${lines[at]} in
+    --local | --gateway=* | --openshell=*) arguments+=("${lines[at]}") ;;
+    --gateway | --openshell) arguments+=("${lines[at]}" "${lines[at + 1]:-}") ;;
+  esac
+done
+limited 120 "$FULLSEND_PROGRAM" "${arguments[@]}" </dev/null ||
   printf '::warning title=fullsend action::%s\n' 'fullsend reap could not finish; run it again where the gateway can be reached'

@@ -11,10 +11,8 @@ option --target-repo "${INPUT_TARGET_REPO:-}"
 option --model "${INPUT_MODEL:-}"
 option --image "${INPUT_IMAGE:-}"
 option --timeout "${INPUT_TIMEOUT:-}"
-files=()
-words files "${INPUT_ENV_FILE:-}"
-for file in "${files[@]}"; do arguments+=(--env-file "$file"); done
-options=()
-words options "${INPUT_OPTIONS:-}"
-arguments+=("${options[@]}")
+lines "${INPUT_ENV_FILE:-}"
+for file in ${lines[@]+"${lines[@]}"}; do arguments+=(--env-file "$file"); done
+lines "${INPUT_OPTIONS:-}"
+arguments+=(${lines[@]+"${lines[@]}"})
 exec "$FULLSEND_PROGRAM" "${arguments[@]}" -- "$INPUT_AGENT"

@@ -4,6 +4,7 @@
 //! allows one style and one script, both named by their digest, and no request of any kind; the script reads the page
 //! and hides lines, nothing else. Without it the page loses the search.
 
+mod curve;
 mod diff;
 mod escape;
 mod log;
@@ -24,6 +25,9 @@ use crate::report::{bytes, duration};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+const NAV: &str = "<nav><a href=\"#timeline\">Timeline</a> <a href=\"#usage\">Tokens and cost</a> \
+                   <a href=\"#changes\">Changes</a> <a href=\"#findings\">Findings</a> <a href=\"#log\">Log</a> \
+                   <a href=\"#files\">Files</a></nav>";
 /// So many findings are shown.
 const FINDINGS: usize = 500;
 /// So many files are listed.
@@ -37,8 +41,9 @@ pub fn page(dir: &Path) -> String {
     let mut out = String::with_capacity(256 * 1024);
     head(&run, &mut out);
     summary(&run, &mut out);
+    out.push_str(NAV);
     timeline::section(&spans, &mut out);
-    usage::section(record, &spans, &mut out);
+    usage::section(&run, &spans, &mut out);
     diff::section(&run, &mut out);
     findings(&run, &mut out);
     log::section(&run, &mut out);
@@ -106,10 +111,6 @@ fn summary(run: &RunDir, out: &mut String) {
     reason(record, out);
     out.push_str("</header>");
     facts(record, out);
-    out.push_str(
-        "<nav><a href=\"#timeline\">Timeline</a> <a href=\"#changes\">Changes</a> <a href=\"#findings\">Findings</a> \
-         <a href=\"#log\">Log</a> <a href=\"#files\">Files</a></nav>",
-    );
 }
 
 fn reason(record: &Record, out: &mut String) {
@@ -247,7 +248,11 @@ fn severity(finding: &serde_json::Value) -> &'static str {
 }
 
 fn files(run: &RunDir, out: &mut String) {
-    let Some(record) = &run.record else { return };
+    let Some(record) = &run.record else {
+        let none = "<section id=\"files\"><h2>Files</h2><p class=\"none\">They are listed when a run ends.</p></section>";
+        out.push_str(none);
+        return;
+    };
     let _ = write!(
         out,
         "<section id=\"files\"><h2>Files</h2><details class=\"file\"><summary>{} files in the run directory</summary><ul class=\"plain\">",

@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::commands::values;
 use crate::support::{Done, World, fullsend};
 
 /// The directory of the action in the sources.
-fn sources() -> PathBuf {
+pub(super) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/actions/run")
 }
 
 /// A job that uses the action; `inputs` by name.
-fn job(inputs: &[(&str, &str)]) -> World {
+pub(super) fn job(inputs: &[(&str, &str)]) -> World {
     let mut world = World::new();
     for (variable, file) in [
         ("GITHUB_OUTPUT", "output"),
@@ -40,23 +42,32 @@ fn job(inputs: &[(&str, &str)]) -> World {
 }
 
 /// A step's script, as `shell: bash` runs it.
-fn step(world: &World, script: &str) -> Done {
+pub(super) fn step(world: &World, script: &str) -> Done {
     let file = world.write("step.sh", script);
     let args = ["--noprofile", "--norc", "-eo", "pipefail", file.to_str().unwrap()];
     world.finish(world.command("bash", &args, &world.repo()))
 }
 
-fn output(world: &World) -> std::collections::BTreeMap<String, String> {
+pub(super) fn output(world: &World) -> std::collections::BTreeMap<String, String> {
     values(&std::fs::read_to_string(world.path("gh/output")).unwrap())
 }
 
-/// The script of the step with this id or name in action.yml.
-fn script_of(step: &str) -> String {
-    let text = std::fs::read_to_string(sources().join("action.yml")).unwrap();
-    let steps = text.split("\n    - ").skip(1);
-    let found: Vec<_> = steps.filter(|s| s.contains(&format!("id: {step}\n"))).collect();
+/// The action, read as YAML.
+pub(super) fn definition() -> Value {
+    serde_saphyr::from_str(&std::fs::read_to_string(sources().join("action.yml")).unwrap()).unwrap()
+}
+
+/// The steps with this id.
+pub(super) fn steps_with(key: &str, value: &str) -> Vec<Value> {
+    let steps = definition()["runs"]["steps"].as_array().unwrap().clone();
+    steps.into_iter().filter(|s| s[key].as_str().is_some_and(|v| v.starts_with(value))).collect()
+}
+
+/// The script of the step with this id.
+pub(super) fn script_of(step: &str) -> String {
+    let found = steps_with("id", step);
     let [found] = found.as_slice() else { panic!("there is not one step {step}") };
-    let line = found.lines().find_map(|l| l.trim().strip_prefix("run: ")).unwrap();
+    let line = found["run"].as_str().unwrap();
     assert!(!line.contains("${{"), "an expression in a script: {line}");
     line.to_owned()
 }
@@ -117,30 +128,4 @@ fn inputs_that_cannot_be_right_are_named() {
         assert_eq!(done.code, 2, "{inputs:?}: {done:?}");
         assert!(done.stdout.contains("::error") && done.stdout.contains(said), "{inputs:?}: {done:?}");
     }
-}
-
-/// The installer of the releases verifies; the action hands it what it was asked for.
-#[test]
-fn a_release_is_installed_by_the_installer() {
-    let mut world = job(&[("VERSION", "9.8.7"), ("ATTESTATION", "required")]);
-    let root = world.path("source");
-    let action = root.join(".github/actions/run");
-    std::fs::create_dir_all(&action).unwrap();
-    for entry in std::fs::read_dir(sources()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), action.join(entry.file_name())).unwrap();
-    }
-    world.write(
-        "source/.github/install.sh",
-        "#!/bin/sh\nprintf '%s\\n' \"$@\" > installer-args\nwhile [ \"$1\" != --dir ]; do shift; done\n\
-         printf '#!/bin/sh\\necho fullsend 9.8.7\\n' > \"$2/fullsend\"\nchmod +x \"$2/fullsend\"\n",
-    );
-    world.env("GITHUB_ACTION_PATH", action.to_str().unwrap()).env("ACTION_REPOSITORY", "o/fullsend");
-    let done = step(&world, &script_of("install"));
-    assert_eq!(done.code, 0, "{done:?}");
-    let args = std::fs::read_to_string(world.repo().join("installer-args")).unwrap();
-    for part in ["--version\n9.8.7\n", "--repository\no/fullsend\n", "--require-signature\n"] {
-        assert!(args.contains(part), "{args}");
-    }
-    assert!(output(&world)["program"].ends_with("/fullsend"));
 }
