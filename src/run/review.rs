@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::context::Cx;
+use super::context::{Cx, Note};
 use super::prepare::Prepared;
 use super::shown::Shown;
 use super::validate::Iteration;
@@ -134,8 +134,10 @@ pub(super) async fn review(
         let dir = newest(&out).ok_or_else(|| none(agent, "its run made no run directory"))?;
         let verdict = read(agent, &dir)?;
         let dir = dir.strip_prefix(&cx.id.dir).unwrap_or(&dir).display().to_string();
-        let note =
-            format!("{agent}: {}", if verdict.verdict == Word::Accept { "accepts" } else { "rejects" });
+        let note = match verdict.verdict {
+            Word::Accept => Note::judged(format!("{agent}: accepts"), None),
+            Word::Reject => Note::judged(format!("{agent}: rejects"), Some(Code::ValidationFailed)),
+        };
         Ok((ReviewRecord { agent: agent.to_owned(), dir, verdict }, note))
     })
     .await
