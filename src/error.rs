@@ -192,12 +192,14 @@ impl Error {
     /// A failed file operation; `fs_err` errors name the path themselves.
     pub fn io(what: &str, error: &std::io::Error) -> Self {
         let e = Self::new(Code::Io, format!("{what}: {error}"));
+        let places = "choose another place: --output-dir for the run directory, TMPDIR for temporary files, \
+                      XDG_STATE_HOME for the state";
         match error.kind() {
-            std::io::ErrorKind::StorageFull => {
-                e.help(
-                "free disk space there, or choose another place: --output-dir for the run directory, TMPDIR for temporary \
-                 files, XDG_STATE_HOME for the state",
-            )
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                e.help(format!("free disk space there, or {places}"))
+            }
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                e.help(format!("let this user read and write there, or {places}"))
             }
             _ => e,
         }
@@ -234,7 +236,17 @@ impl Error {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut all = self.into_problems();
-        all.0.extend(other.into_problems().0);
+        for other in other.into_problems().0 {
+            // Two parts may have missed the same thing; the later one, which looked for it, knows what to do.
+            let same = |known: &&mut Problem| {
+                let whole = known.place.is_none() && other.place.is_none();
+                whole && known.code == other.code && known.message == other.message
+            };
+            match all.0.iter_mut().find(same) {
+                Some(known) => *known = other,
+                None => all.0.push(other),
+            }
+        }
         Self::problems(all)
     }
 
@@ -314,6 +326,13 @@ impl std::error::Error for Error {}
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::io("file operation failed", &error)
+        // The errors of `fs_err` say themselves what was done to which file.
+        match error.to_string() {
+            text if text.starts_with("failed to ") => {
+                let e = Self::io("", &error);
+                Self { inner: Box::new(Inner { message: text, ..*e.inner }) }
+            }
+            _ => Self::io("file operation failed", &error),
+        }
     }
 }

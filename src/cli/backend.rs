@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::Error;
+use crate::error::{Code, Error, Result};
 use crate::fleet::AtHand;
 
 /// The variable that names the executable where `--openshell` does not.
@@ -32,18 +32,24 @@ pub(super) struct Choice {
 impl Backend {
     /// The options with the environment behind them. The variable is not left to the parser: set but empty
     /// means that it is not set (a CI job cannot unset one), and `--local` may stand beside it.
-    pub(super) fn choice(&self) -> Choice {
+    ///
+    /// # Errors
+    /// [`Code::Usage`] for a gateway of the embedded backend, which has none.
+    pub(super) fn choice(&self) -> Result<Choice> {
         let named = || std::env::var_os(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
-        Choice {
-            gateway: self.gateway.clone(),
-            openshell: self.openshell.clone().or_else(|| if self.local { None } else { named() }),
-            local: self.local,
+        let openshell = self.openshell.clone().or_else(|| if self.local { None } else { named() });
+        let embedded = self.local || openshell.as_deref().is_some_and(|p| p.as_os_str() == "local");
+        if embedded && self.gateway.is_some() {
+            return Err(Error::new(Code::Usage, "--gateway means nothing to the embedded backend")
+                .help("leave --gateway out, or use an openshell of its own"));
         }
+        Ok(Choice { gateway: self.gateway.clone(), openshell, local: self.local })
     }
+
     /// For the commands that look at what exists.
-    pub(super) fn at_hand(&self) -> AtHand {
-        let Choice { gateway, openshell, local } = self.choice();
-        AtHand { openshell, gateway, local }
+    pub(super) fn at_hand(&self) -> Result<AtHand> {
+        let Choice { gateway, openshell, local } = self.choice()?;
+        Ok(AtHand { openshell, gateway, local })
     }
 }
 

@@ -18,7 +18,10 @@ pub(super) fn main(args: &Args, ui: &Printer) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return super::finish(Err(Error::io("cannot start", &error)), ui),
     };
-    let backend = args.backend.choice();
+    let backend = match args.backend.choice() {
+        Ok(backend) => backend,
+        Err(error) => return super::finish(Err(error), ui),
+    };
     let checks = runtime.block_on(run::doctor(backend.openshell, backend.gateway, backend.local));
     let mut failed = false;
     for check in checks {

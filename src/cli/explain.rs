@@ -21,6 +21,6 @@ pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
         Error::new(Code::Usage, format!("there is no error code {text:?}"))
             .help("`fullsend explain` without an argument lists all of them")
     })?;
-    ui.data(&explain::page(code));
+    ui.page(&explain::page(code));
     Ok(())
 }

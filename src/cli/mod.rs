@@ -13,6 +13,7 @@ mod list;
 mod lock;
 mod logs;
 mod man;
+mod places;
 mod prune;
 mod ps;
 mod reap;

@@ -24,7 +24,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
-    let ps = runtime()?.block_on(fleet::ps(&args.backend.at_hand(), args.all))?;
+    let ps = runtime()?.block_on(fleet::ps(&args.backend.at_hand()?, args.all))?;
     match args.format {
         Format::Json => ui.data(&json(&ps)?),
         Format::Text => ui.plain(&ps.text()),

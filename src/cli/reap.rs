@@ -6,7 +6,7 @@ use super::backend::{Backend, runtime};
 use super::run::Format;
 use super::{age, first_problem, json};
 use crate::error::{Error, Result};
-use crate::fleet::{self, Reap};
+use crate::fleet::{self, AtHand, Reap};
 use crate::report::Printer;
 
 /// Delete what runs have left behind.
@@ -36,14 +36,15 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
+    let at_hand = args.backend.at_hand()?;
     let runtime = runtime()?;
-    let Some(pause) = args.watch else { return runtime.block_on(pass(args, ui)) };
+    let Some(pause) = args.watch else { return runtime.block_on(pass(args, &at_hand, ui)) };
     runtime.block_on(async {
         let signals = fleet::signal()?;
         tokio::pin!(signals);
         loop {
             // A pass is not cut short: what it has begun to delete is deleted.
-            if let Err(error) = pass(args, ui).await {
+            if let Err(error) = pass(args, &at_hand, ui).await {
                 ui.error(&error);
             }
             tokio::select! {
@@ -54,9 +55,9 @@ pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
     })
 }
 
-async fn pass(args: &Args, ui: &Printer) -> Result<()> {
+async fn pass(args: &Args, at_hand: &AtHand, ui: &Printer) -> Result<()> {
     let options = Reap { older_than: args.older_than, dry_run: args.dry_run };
-    let reaped = fleet::reap(&args.backend.at_hand(), options).await?;
+    let reaped = fleet::reap(at_hand, options).await?;
     match args.format {
         Format::Json if args.watch.is_some() => {
             let line = serde_json::to_string(&reaped).map_err(|e| Error::bug(e.to_string()))?;

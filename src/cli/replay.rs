@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::run::Format;
+use super::run::{Format, default_output_dir};
 use crate::agent::render::ShowAgent;
 use crate::agent::{Exit, runtime::Kind as Runtime};
-use crate::fleet::replay::{self, Wanted};
+use crate::fleet::{
+    self,
+    replay::{self, Wanted},
+};
 use crate::report::Printer;
 
 /// Show a recorded run again, and judge it anew.
@@ -15,8 +18,13 @@ use crate::report::Printer;
 /// status of the agent's program. Needs neither OpenShell nor a network. Exit status: that of the judgement.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A run directory, or a stream (`stream.jsonl`, or what an agent CLI printed).
+    /// A run (its id, a unique start of its id, its sandbox, or its directory), or a stream (`stream.jsonl`, or what an
+    /// agent CLI printed).
+    #[arg(value_name = "RUN|FILE")]
     path: PathBuf,
+    /// Where run directories are [default: `fullsend` under the system's temp dir].
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
     /// Whose stream it is [default: what its first line shows].
     #[arg(long, value_name = "NAME")]
     runtime: Option<Runtime>,
@@ -55,10 +63,22 @@ fn replay(args: &Args, ui: &Printer) -> crate::Result<()> {
         ui.data(&super::json(&speed)?);
         return Ok(());
     }
+    let path = run_or_stream(args)?;
     let shown = (args.format == Format::Text).then_some(ui);
-    let replayed = replay::replay(&args.path, &wanted, shown)?;
+    let replayed = replay::replay(&path, &wanted, shown)?;
     if args.format == Format::Json {
         ui.data(&super::json(&replayed)?);
     }
     replayed.last().and_then(replay::Replayed::error).map_or(Ok(()), Err)
+}
+
+/// A path that exists is meant as it stands; what is none is a run.
+fn run_or_stream(args: &Args) -> crate::Result<PathBuf> {
+    match args.path.to_str() {
+        Some(word) if !args.path.exists() => {
+            let output_dir = args.output_dir.clone().unwrap_or_else(default_output_dir);
+            fleet::run_dir(word, &output_dir)
+        }
+        _ => Ok(args.path.clone()),
+    }
 }

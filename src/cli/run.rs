@@ -8,6 +8,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::ValueEnum;
 
+use super::places;
 use crate::agent::render::ShowAgent;
 use crate::agent::runtime::Kind as Runtime;
 use crate::error::{Code, Error, Result};
@@ -197,7 +198,7 @@ pub(super) fn main(args: &Args, ui: &Printer) -> ExitCode {
 }
 
 fn options(args: &Args) -> Result<Options> {
-    let backend = args.backend.choice();
+    let backend = args.backend.choice()?;
     let options = Options {
         agent: args.agent.clone(),
         fullsend_dir: args.fullsend_dir.clone(),
@@ -239,7 +240,7 @@ fn options(args: &Args) -> Result<Options> {
         no_post_script: args.no_post_script || args.review.is_some(),
         apply: if args.review.is_some() { Apply::Never } else { args.apply },
         review: args.review.clone(),
-        status: args.comments.asked(),
+        status: args.comments.asked()?,
         metrics_file: args.metrics_file.clone(),
         shared_executor: args.allow_shell_executor,
         report_dir: args.report_dir.clone(),
@@ -249,11 +250,10 @@ fn options(args: &Args) -> Result<Options> {
         return Err(Error::new(Code::Usage, "--local-bind does nothing without the embedded backend")
             .help("add --local, or leave --local-bind out"));
     }
-    if options.gateway.is_some() && options.is_local() {
-        return Err(Error::new(Code::Usage, "--gateway means nothing to the embedded backend")
-            .help("leave --gateway out, or use an openshell of its own"));
-    }
     options.local_binds.iter().try_for_each(|bind| bindable(bind))?;
+    // What is written when all is over is looked at before anything begins.
+    options.metrics_file.iter().try_for_each(|file| places::file("--metrics-file", file))?;
+    options.report_dir.iter().try_for_each(|dir| places::directory("--report-dir", dir))?;
     Ok(options)
 }
 

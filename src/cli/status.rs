@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::backend::runtime;
 use super::run::Format;
 use super::{age, first_problem, json};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::harness::Forge;
 use crate::report::Printer;
 use crate::status::{Asked, Number, Reconcile, is_link, reconcile};
@@ -17,7 +17,7 @@ pub(super) struct Comments {
     /// a GitLab project. Needs --status-number.
     #[arg(long, value_name = "REPO")]
     status_repo: Option<String>,
-    /// Its number; `!12` is GitLab's merge request 12. Nothing or 0 for no comment.
+    /// Its number; `!12` is GitLab's merge request 12. Needs --status-repo. An empty text or 0: no comment.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     status_number: Option<Number>,
     /// The variable with the token for status comments [default: `GH_TOKEN`, else `GITHUB_TOKEN`; GitLab: `GITLAB_TOKEN`].
@@ -29,8 +29,25 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// What was asked for.
-    pub(super) fn asked(&self) -> Asked {
+    /// What was asked for. A job may pass an empty text or 0 for what it does not have; an option without its other
+    /// half is a mistake.
+    pub(super) fn asked(&self) -> Result<Asked> {
+        let repo = self.status_repo.as_deref().is_some_and(|repo| !repo.trim().is_empty());
+        let half = |given: &str, missing: &str, example: &str| {
+            Err(Error::new(Code::Usage, format!("{given} needs {missing}")).help(format!(
+                "add {missing}, e.g. `{missing} {example}`, or leave {given} out for no status comment"
+            )))
+        };
+        match self.status_number {
+            None if repo => half("--status-repo", "--status-number", "12"),
+            Some(number) if number.is_some() && !repo => {
+                half("--status-number", "--status-repo", "OWNER/NAME")
+            }
+            _ => Ok(self.given()),
+        }
+    }
+
+    fn given(&self) -> Asked {
         Asked {
             repo: self.status_repo.clone(),
             number: self.status_number,
@@ -76,7 +93,7 @@ pub(super) struct Args {
 
 pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
     let options = Reconcile {
-        asked: args.comments.asked(),
+        asked: args.comments.asked()?,
         forge: args.forge,
         older_than: args.older_than,
         dry_run: args.dry_run,

@@ -21,7 +21,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> Result<()> {
-    let stopped = runtime()?.block_on(fleet::stop(&args.backend.at_hand(), &args.run))?;
+    let stopped = runtime()?.block_on(fleet::stop(&args.backend.at_hand()?, &args.run))?;
     ui.plain(&stopped.text());
     Ok(())
 }

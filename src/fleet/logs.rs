@@ -7,19 +7,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::find::find;
 use super::rundir::{self, RunDir};
-use super::stop::choose;
 use crate::agent::render::Renderer;
 use crate::agent::{Decoder, Format};
 use crate::error::{Code, Error, Result};
-use crate::openshell::names::{RunId, sandbox_name};
 use crate::report::{Printer, duration};
-use crate::run::journal;
 
 /// Which runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// This one: its id, a unique start of its id, or its sandbox.
+    /// This one, as [`find`] takes it. Without it and without an agent all runs are meant.
     pub run: Option<String>,
     /// Those of this agent.
     pub agent: Option<String>,
@@ -67,22 +65,10 @@ pub(crate) struct Iteration {
 
 /// The runs that are wanted, by start.
 pub(crate) fn past(wanted: &Wanted) -> Result<Vec<Past>> {
-    let mut dirs = rundir::scan(&wanted.output_dir)?;
     if let Some(word) = &wanted.run {
-        // A run of the journal may have its directory elsewhere.
-        let known = journal::read_all()?.entries.into_iter().map(|(_, entry)| entry);
-        for entry in known.filter(|entry| !dirs.iter().any(|d| d.run == entry.run)).collect::<Vec<_>>() {
-            dirs.extend(rundir::look(&entry.run_dir));
-        }
-        let sandboxes: Vec<_> = dirs.iter().map(sandbox_of).collect();
-        let names: Vec<_> = dirs.iter().zip(&sandboxes).map(|(d, s)| (d.run.as_str(), s.as_str())).collect();
-        let at = choose(&names, word).map_err(|error| {
-            let place = wanted.output_dir.display();
-            let what = format!("{} in {place}", error.message());
-            Error::new(error.code(), what).help("`--output-dir` names another directory of runs")
-        })?;
-        return Ok(vec![of_dir(dirs.swap_remove(at))]);
+        return Ok(vec![of_dir(find(word, &wanted.output_dir)?)]);
     }
+    let mut dirs = rundir::scan(&wanted.output_dir)?;
     if let Some(agent) = &wanted.agent {
         dirs.retain(|d| d.agent == *agent);
     }
@@ -92,39 +78,19 @@ pub(crate) fn past(wanted: &Wanted) -> Result<Vec<Past>> {
     }
     dirs.drain(..dirs.len().saturating_sub(wanted.limit));
     if dirs.is_empty() {
-        let agent = wanted.agent.as_deref().unwrap_or("any agent");
-        let what = format!("there is no such run of {agent} in {}", wanted.output_dir.display());
-        return Err(Error::new(Code::RunUnknown, what)
-            .help("`--output-dir` names another directory of runs, `--since` a longer time"));
+        let place = wanted.output_dir.display();
+        let (what, help) = match &wanted.agent {
+            None => {
+                (format!("there are no runs in {place}"), "`--output-dir` names another directory of runs")
+            }
+            Some(agent) => (
+                format!("there is no such run of {agent} in {place}"),
+                "`--output-dir` names another directory of runs, `--since` a longer time",
+            ),
+        };
+        return Err(Error::new(Code::RunUnknown, what).help(help));
     }
     Ok(dirs.into_iter().map(of_dir).collect())
-}
-
-/// The directory of a run that is named like one of [`Wanted::run`], or by its directory.
-pub(crate) fn run_dir(word: &str, output_dir: &Path) -> Result<PathBuf> {
-    let path = Path::new(word);
-    if let Some(dir) = rundir::look(path) {
-        return Ok(dir.path);
-    }
-    if path.components().count() > 1 {
-        return Err(Error::new(Code::RunUnknown, format!("{word} is not a directory of a run of yours"))
-            .help(
-                "the last lines of a run name its directory; `fullsend logs --agent NAME` shows past runs",
-            ));
-    }
-    let wanted = Wanted {
-        run: Some(word.to_owned()),
-        agent: None,
-        since: None,
-        limit: 1,
-        output_dir: output_dir.to_owned(),
-    };
-    let mut runs = past(&wanted)?;
-    runs.pop().map(|run| run.dir).ok_or_else(|| Error::bug("a run that was found is none"))
-}
-
-fn sandbox_of(dir: &RunDir) -> String {
-    RunId::parse(&dir.run).map(|run| sandbox_name(&dir.agent, &run)).unwrap_or_default()
 }
 
 fn of_dir(dir: RunDir) -> Past {

@@ -4,11 +4,12 @@
 //! journal of this user ──┐
 //!                        ├─► survey ──► standing (pure: who lives, who is over) ──► ps, reap, stop
 //! lists of the gateways ─┘
-//! run directories ─────────► rundir (pure: whose directory is this) ──────────────► logs, prune
+//! run directories ─────────► rundir (pure: whose directory is this) ──► find ────────► logs, report, replay, prune
 //! ```
 //! Nothing is ever deleted by a part of its name: a sandbox or provider has to carry the whole identity of its run,
 //! and the run has to be known to be over.
 
+mod find;
 mod logs;
 mod prune;
 mod ps;
@@ -19,7 +20,8 @@ mod standing;
 mod stop;
 mod survey;
 
-pub(crate) use logs::{Wanted, past, run_dir};
+pub(crate) use find::run_dir;
+pub(crate) use logs::{Wanted, past};
 pub(crate) use prune::prune;
 pub(crate) use ps::ps;
 pub(crate) use reap::{Reap, reap};

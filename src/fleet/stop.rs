@@ -154,7 +154,7 @@ fn find<'a>(survey: &'a Survey, word: &str) -> Result<Match<'a>> {
 }
 
 /// Which of the runs, given by id and sandbox, a word means. Pure.
-pub(super) fn choose(runs: &[(&str, &str)], word: &str) -> Result<usize> {
+fn choose(runs: &[(&str, &str)], word: &str) -> Result<usize> {
     if let Some(at) = runs.iter().position(|(id, sandbox)| *id == word || *sandbox == word) {
         return Ok(at);
     }

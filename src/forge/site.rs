@@ -18,8 +18,11 @@ pub struct Site {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// There is no token.
-    #[error("there is no token: {0} is not set")]
-    Token(String),
+    #[error("there is no token: {} is not set", .0.join(" or "))]
+    Token(Vec<String>),
+    /// What is there is no token.
+    #[error("the value of {0} is no token: it has blanks, line ends or other characters that no token has")]
+    Malformed(String),
     /// The URL of the API cannot be used.
     #[error("the URL of the forge cannot be used: {0:?} {1}")]
     Url(String, &'static str),
@@ -58,10 +61,12 @@ impl Site {
             (None, Platform::GitHub) => vec!["GH_TOKEN", "GITHUB_TOKEN"],
             (None, Platform::GitLab) => vec!["GITLAB_TOKEN"],
         };
-        let token =
-            names.iter().find_map(|name| get(name)).ok_or_else(|| Missing::Token(names.join(", ")))?;
+        let found = names.iter().find_map(|name| Some((*name, get(name)?)));
+        let Some((name, token)) = found else {
+            return Err(Missing::Token(names.into_iter().map(str::to_owned).collect()));
+        };
         if !token.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(Missing::Token(format!("a value without spaces for {}", names.join(", "))));
+            return Err(Missing::Malformed(name.to_owned()));
         }
         Ok(Self { platform, api, token: Secret::new(token) })
     }
@@ -174,10 +179,13 @@ mod tests {
         assert_eq!(token(Some("MINE")).unwrap(), "c");
         assert_eq!(
             token(Some("EMPTY")),
-            Err(Missing::Token("EMPTY".into())),
+            Err(Missing::Token(vec!["EMPTY".into()])),
             "no other one is taken instead"
         );
-        assert!(token(Some("TWO")).is_err());
+        let malformed = token(Some("TWO")).unwrap_err().to_string();
+        assert!(malformed.starts_with("the value of TWO is no token: ") && !malformed.contains("a\nb"));
+        let none = site(Platform::GitHub, &[], None).unwrap_err();
+        assert_eq!(none.to_string(), "there is no token: GH_TOKEN or GITHUB_TOKEN is not set");
         assert!(site(Platform::GitLab, &vars, None).unwrap_err().to_string().contains("GITLAB_TOKEN"));
     }
 }

@@ -162,7 +162,8 @@ impl Files {
             } else {
                 format!("; it was looked for at {}", shown(path))
             };
-            Problem::error(Code::FileMissing, message).help(format!("create it, or correct the path{at}"))
+            Problem::error(Code::FileMissing, message)
+                .help(format!("create it, or correct the path or its rights{at}"))
         };
         let real = path.canonicalize().map_err(|error| missing(io_text(&error)))?;
         if !named.free && !Utf8Path::new(named.path).is_absolute() && !real.starts_with(&self.real) {

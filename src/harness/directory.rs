@@ -122,7 +122,7 @@ pub(crate) fn can_be_listed(dir: &Utf8Path) -> Result<()> {
     let harness = dir.join("harness");
     std::fs::read_dir(&harness).map(drop).map_err(|error| {
         Error::new(Code::DirMissing, format!("{} cannot be listed: {}", shown(&harness), io_text(&error)))
-            .help("give the directory that holds `harness/` with --fullsend-dir")
+            .help("make it readable, or give another directory that holds `harness/` with --fullsend-dir")
     })
 }
 
@@ -237,7 +237,10 @@ pub(crate) fn harness_file(
         }
         (true, false) => Ok(Some(file)),
         (false, true) => Ok(Some(short)),
-        (false, false) => Err(unknown_agent(dir, agent, config)),
+        (false, false) => {
+            can_be_listed(dir)?;
+            Err(unknown_agent(dir, agent, config))
+        }
     }
 }
 

@@ -182,10 +182,11 @@ pub(crate) fn resolve(
     harness
 }
 
-/// The file with the event that started the CI job.
-pub(crate) fn event_file(env: &Environment) -> Option<Utf8PathBuf> {
-    let named = ["GITHUB_EVENT_PATH", "TRIGGER_PAYLOAD"].into_iter().find_map(|name| env.lookup(name));
-    named.filter(|path| !path.is_empty()).map(Utf8PathBuf::from)
+/// The file with the event that started the CI job, behind the variable that names it.
+pub(crate) fn event_file(env: &Environment) -> Option<(&'static str, Utf8PathBuf)> {
+    let named = |name| env.lookup(name).map(|path| (name, path));
+    let (name, path) = ["GITHUB_EVENT_PATH", "TRIGGER_PAYLOAD"].into_iter().find_map(named)?;
+    (!path.is_empty()).then(|| (name, Utf8PathBuf::from(path)))
 }
 
 /// The forge whose CI this is.

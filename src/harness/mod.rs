@@ -29,6 +29,7 @@ mod security;
 pub(crate) mod services;
 mod show;
 mod source;
+mod syntax;
 mod validate;
 mod values;
 mod yaml;

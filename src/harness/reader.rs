@@ -117,7 +117,8 @@ impl<'s> Reader<'s> {
             Value::Null => {
                 let place = Some(self.source.whole());
                 let message = format!("{what} is empty");
-                self.problems.push(Problem::error(Code::Required, message).at(place));
+                let help = "fill it in, or remove it; `docs/reference/fields.md` has the keys, `harnesses/` examples";
+                self.problems.push(Problem::error(Code::Required, message).help(help).at(place));
                 None
             }
             _ => {

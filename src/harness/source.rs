@@ -168,17 +168,21 @@ pub(crate) fn shown(path: &Utf8Path) -> Utf8PathBuf {
 fn read_bytes(path: &Utf8Path, code: Code) -> Result<(Utf8PathBuf, Vec<u8>), Problem> {
     let shown = shown(path);
     let fail = |why: String| Problem::error(code, why).at(Some(whole_file(&shown)));
-    let cannot = |error: &std::io::Error| fail(format!("`{shown}` cannot be read: {}", io_text(error)));
+    let cannot = |error: &std::io::Error| {
+        fail(format!("`{shown}` cannot be read: {}", io_text(error)))
+            .help("create it, or correct its path, its link or its rights")
+    };
     let meta = std::fs::metadata(path).map_err(|e| cannot(&e))?;
     if !meta.is_file() {
         let what = if meta.is_dir() { "a directory, not a file" } else { "not a regular file" };
-        return Err(fail(format!("`{shown}` is {what}")));
+        return Err(fail(format!("`{shown}` is {what}")).help("put a file in its place, or remove it"));
     }
     let file = std::fs::File::open(path).map_err(|e| cannot(&e))?;
     let mut bytes = Vec::new();
     file.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
     if bytes.len() as u64 > MAX_TEXT_BYTES {
-        return Err(fail(format!("`{shown}` is larger than {MAX_TEXT_BYTES} bytes")));
+        return Err(fail(format!("`{shown}` is larger than {MAX_TEXT_BYTES} bytes"))
+            .help("no file of a harness needs that; is it the right one?"));
     }
     Ok((shown, bytes))
 }

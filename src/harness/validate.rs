@@ -254,6 +254,9 @@ fn uses(harness: &Harness, files: &Files, problems: &mut Problems) {
 
 /// Files of the directory that no agent need use.
 fn others(files: &Files, problems: &mut Problems) {
+    for place in ["harness", "providers", "profiles"] {
+        no_files(&files.dir.join(place), problems);
+    }
     for file in yaml_files(&files.dir.join("providers")) {
         problems.0.extend(provider::check(&file).0);
     }
@@ -278,6 +281,21 @@ fn others(files: &Files, problems: &mut Problems) {
     }
     for file in below(&files.dir.join("schemas"), &["json"]) {
         files.read.judged(&file, problems, check_schema);
+    }
+}
+
+/// What has the name of a file of the directory and is none: it would be passed over in silence.
+fn no_files(dir: &Utf8Path, problems: &mut Problems) {
+    let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
+    for path in entries.map(camino::Utf8DirEntry::into_path) {
+        let hidden = path.file_name().is_some_and(|name| name.starts_with('.'));
+        if matches!(path.extension(), Some("yaml" | "yml"))
+            && !hidden
+            && !path.is_file()
+            && let Err(problem) = Source::read(&path, Code::FileType)
+        {
+            problems.push(problem);
+        }
     }
 }
 

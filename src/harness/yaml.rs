@@ -1,4 +1,4 @@
-//! The only place that knows the YAML library: text to a tree of [`Node`]s with spans.
+//! With `syntax` the only place that knows the YAML library: text to a tree of [`Node`]s with spans.
 //!
 //! A tree instead of typed decoding, so that every problem of a file is found in one pass, and so that a
 //! scalar keeps its literal text (`no`, `1.10`, `0123`, `12:30:45` never change).
@@ -18,6 +18,7 @@ use serde_saphyr::{Location, Spanned};
 
 use super::problem::{Problem, Problems};
 use super::source::Source;
+use super::syntax;
 use crate::error::Code;
 
 /// One value of a document.
@@ -155,8 +156,8 @@ fn options() -> serde_saphyr::Options {
 
 /// Parses one document. Repeated keys are reported to `problems`; text that is no YAML is the error.
 pub(crate) fn parse(source: &Source, problems: &mut Problems) -> Result<Node, Problem> {
-    let parsed: Spanned<RawValue> =
-        serde_saphyr::from_str_with_options(&source.text, options()).map_err(|e| syntax(source, &e))?;
+    let parsed: Spanned<RawValue> = serde_saphyr::from_str_with_options(&source.text, options())
+        .map_err(|e| syntax::problem(source, &e))?;
     let mut node = parsed.into_node(source);
     drop_repeated(&mut node, source, problems);
     Ok(node)
@@ -189,57 +190,10 @@ fn drop_repeated(node: &mut Node, source: &Source, problems: &mut Problems) {
     }
 }
 
-fn syntax(source: &Source, error: &serde_saphyr::Error) -> Problem {
-    let error = error.without_snippet();
-    let at = error.location().map_or(0..0, |l| span_of(&l).unwrap_or_else(|| at_line(source, &l)));
-    let place = source.place(at);
-    let line = source.text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
-    let indent = &line[..line.len() - line.trim_start().len()];
-    let raw = error.render();
-    let (message, help) = if matches!(error, serde_saphyr::Error::MultipleDocuments { .. }) {
-        ("the file holds more than one YAML document", "remove everything from the second `---` on")
-    } else if indent.contains('\t') {
-        ("a tab is used for indentation, which YAML forbids", "indent with spaces")
-    } else if source.text.get(place.span.start..).is_some_and(|t| t.starts_with('\u{feff}')) {
-        ("a byte order mark stands inside the text", "remove it; only the first character may be one")
-    } else if raw.contains("expected string scalar") {
-        ("a key must be text, not a list or mapping", "quote values that begin with `{`, `[` or `?`")
-    } else if raw.contains("recursive references") {
-        ("an alias refers to itself", "write the value out")
-    } else if raw.contains("illegal placement of ':'") {
-        (
-            "a `:` stands where none can be",
-            "an earlier `[`, `{` or quote may not be closed; text with `: ` needs quotes",
-        )
-    } else if line.contains("${") && raw.contains("flow") {
-        (clean(&raw), "inside `{…}` and `[…]` a value with `${…}` needs quotes")
-    } else {
-        (clean(&raw), "see the excerpt; text with `: `, ` #`, or a leading special character needs quotes")
-    };
-    Problem::error(Code::YamlSyntax, message.to_owned()).help(help).at(Some(place))
-}
-
-/// The first line of a library message, without the position that we show ourselves.
-fn clean(raw: &str) -> &str {
-    let line = raw.lines().next().unwrap_or("the text is not YAML");
-    let line = line.split(" at line ").next().unwrap_or(line);
-    line.strip_prefix("error: ").unwrap_or(line)
-}
-
-fn span_of(location: &Location) -> Option<Range<usize>> {
+pub(super) fn span_of(location: &Location) -> Option<Range<usize>> {
     let start = usize::try_from(location.span().byte_offset()?).ok()?;
     let len = usize::try_from(location.span().byte_len()?).ok()?;
     Some(start..start + len)
-}
-
-/// A position by line and column, for errors that have no byte offset.
-fn at_line(source: &Source, location: &Location) -> Range<usize> {
-    let line = usize::try_from(location.line()).unwrap_or(0).saturating_sub(1);
-    let column = usize::try_from(location.column()).unwrap_or(0).saturating_sub(1);
-    let start: usize = source.text.split_inclusive('\n').take(line).map(str::len).sum();
-    let rest = &source.text[start..];
-    let at = start + rest.char_indices().nth(column).map_or(rest.trim_end().len(), |(at, _)| at);
-    at..at
 }
 
 /// What the library hands over, before literal texts are cut from the source.
@@ -456,11 +410,13 @@ mod tests {
     fn bad_text_gives_one_clear_problem() {
         for (doc, line, part) in [
             ("a: 1\n---\nb: 2\n", 0, "more than one YAML document"),
+            ("a: b\n\tc: d\n", 0, "tab"),
             ("a:\n\tb: 1\n", 2, "tab"),
             ("a: [1, 2\nb: 3\n", 0, ""),
+            ("a: [1, 2\n", 0, "not closed"),
             ("a: b: c\n", 1, ""),
-            ("a: \"open\n", 0, ""),
-            ("a: *nowhere\n", 1, ""),
+            ("a: \"open\n", 0, "a quote is not closed"),
+            ("a: *nowhere\n", 1, "an anchor that is not there"),
             ("? [1]\n: 2\n", 1, ""),
             ("a: &a [*a]\n", 1, ""),
         ] {
@@ -480,8 +436,19 @@ mod tests {
             let prev = format!("*a{}", i - 1);
             writeln!(doc, "a{i}: &a{i} [{}]", vec![prev; 10].join(",")).unwrap();
         }
-        assert!(parse(&Source::new("t", doc), &mut Problems::default()).is_err());
-        let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
-        assert!(parse(&Source::new("t", deep), &mut Problems::default()).is_err());
+        let said = |doc: String| {
+            let problem = parse(&Source::new("t", doc), &mut Problems::default()).unwrap_err();
+            (problem.message, problem.help.unwrap_or_default())
+        };
+        let (message, help) = said(doc);
+        assert!(message.contains("aliases") && help.contains("write the values out"), "{message}: {help}");
+        for deep in [
+            format!("{}{}", "[".repeat(5000), "]".repeat(5000)),
+            format!("a: {}1{}", "[".repeat(41), "]".repeat(41)),
+        ] {
+            let (message, help) = said(deep);
+            assert!(message.contains("nested"), "{message}: {help}");
+            assert!(format!("{message}: {help}").contains("40 levels"), "{message}: {help}");
+        }
     }
 }

@@ -81,7 +81,16 @@ async fn origins(git_dir: &Path, top: &Path) -> Result<Vec<Setting>> {
 /// `more` is put at the end of its configuration.
 pub(super) async fn write(repo: &HostRepo, host: &HostConfig, more: &[u8], top: &Path) -> Result<()> {
     let dir = top.join(".git");
-    let io = |e: std::io::Error| Error::io("cannot make the staged repository", &e);
+    let io = |e: std::io::Error| {
+        let error = Error::io("cannot make the staged repository", &e);
+        if e.kind() != std::io::ErrorKind::PermissionDenied {
+            return error;
+        }
+        error.help(
+            "it is a copy of the checkout, with its rights: let its owner write all directories of the checkout \
+             (`chmod -R u+w DIR`)",
+        )
+    };
     for sub in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
         fs_err::create_dir_all(dir.join(sub)).map_err(io)?;
     }

@@ -84,6 +84,11 @@ const CAUSES: &[(Code, &[&str], &str)] = &[
     ),
     (
         Code::CreateFailed,
+        &["no space left on device"],
+        "free disk space where sandboxes are kept: on the gateway's machine, with --local in XDG_STATE_HOME",
+    ),
+    (
+        Code::CreateFailed,
         &["containerexited", "entered error phase"],
         "the container ended at once: the image may lack bash, `ip` (iproute2) or the user `sandbox`",
     ),

@@ -6,7 +6,8 @@ use owo_colors::Style;
 
 use super::ci::Ci;
 use super::github;
-use super::printer::Printer;
+use super::printer::{Printer, UNBROKEN};
+use super::text::wrap;
 use crate::harness::problem::Problems;
 
 /// Whether a detail is one line that the message has already.
@@ -18,11 +19,18 @@ fn is_said(message: &str, detail: &str) -> bool {
 /// The report of one error, ready to be written.
 pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
     let mut out = String::new();
-    let head = printer.paint(&format!("error[{}]", error.code()), Style::new().red().bold());
+    let width = printer.error_width();
+    let fit = |text: &str, first: usize| match width {
+        Some(width) => wrap(&printer.clean(text), first, 2, width),
+        None => printer.clean(text),
+    };
+    let label = format!("error[{}]", error.code());
+    let taken = label.len() + 2;
+    let head = printer.paint(&label, Style::new().red().bold());
     match error.problem_list() {
         // Message and help of the only problem are those of the report.
         Some(Problems(list)) if let [only] = list.as_slice() => {
-            let _ = writeln!(out, "{head}: {}", printer.clean(&super::problem::message(only)));
+            let _ = writeln!(out, "{head}: {}", fit(&super::problem::message(only), taken));
             out.push_str(&printer.frame(&super::problem::excerpt_text(
                 only,
                 printer.color(),
@@ -30,17 +38,17 @@ pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
             )));
         }
         Some(problems) => {
-            let _ = writeln!(out, "{head}: {}\n", printer.clean(error.message()));
+            let _ = writeln!(out, "{head}: {}\n", fit(error.message(), taken));
             out.push_str(&printer.frame(&super::problem::render(
                 problems,
                 printer.color(),
                 printer.unicode(),
-                110,
+                width.unwrap_or(UNBROKEN),
             )));
             out.push('\n');
         }
         None => {
-            let _ = writeln!(out, "{head}: {}", printer.clean(error.message()));
+            let _ = writeln!(out, "{head}: {}", fit(error.message(), taken));
         }
     }
     if let Some(detail) = error.detail_text().filter(|detail| !is_said(error.message(), detail)) {
@@ -49,7 +57,7 @@ pub(super) fn render(error: &crate::Error, printer: &Printer) -> String {
         }
     }
     let help = printer.paint("help", Style::new().cyan().bold());
-    let _ = writeln!(out, "{help}: {}", printer.clean(&error.help_text()));
+    let _ = writeln!(out, "{help}: {}", fit(&error.help_text(), "help: ".len()));
     if printer.ci() == Ci::GitHub {
         out.push_str(&github::of_error(error, printer));
     }

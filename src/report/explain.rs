@@ -8,7 +8,7 @@ const REFERENCE: &str = include_str!("../../docs/reference/errors.md");
 pub fn page(code: Code) -> String {
     let exit = crate::Error::new(code, "").exit_code();
     let body = section(code.as_str()).unwrap_or("");
-    format!("{code}: {}\nExit status {exit}.\n\n{}\n", code.summary(), body.trim())
+    format!("{code}: {}\n\nExit status {exit}.\n\n{}\n", code.summary(), body.trim())
 }
 
 fn section(code: &str) -> Option<&'static str> {

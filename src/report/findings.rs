@@ -17,7 +17,12 @@ pub fn count(problems: &Problems) -> (usize, usize) {
 
 /// For people: each with its excerpt, errors first, then the sum.
 pub fn text(problems: &Problems, agents: usize, printer: &Printer) -> String {
-    let mut out = printer.frame(&super::problem::render(problems, printer.color(), printer.unicode(), 110));
+    let mut out = printer.frame(&super::problem::render(
+        problems,
+        printer.color(),
+        printer.unicode(),
+        printer.report_width(),
+    ));
     if !out.is_empty() {
         out.push('\n');
     }

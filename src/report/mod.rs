@@ -10,6 +10,7 @@ pub mod findings;
 pub mod github;
 pub mod gitlab;
 pub mod html;
+mod inline;
 mod live;
 pub mod markdown;
 mod printer;

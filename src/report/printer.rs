@@ -14,7 +14,7 @@ use super::ci::Ci;
 use super::github::{annotate, escape_data};
 use super::live::{self, Live};
 use super::sanitize;
-use super::text::duration;
+use super::text::{duration, reflow, wrap};
 use crate::secrets::{MIN_LEN, Redactor, Registry};
 
 /// When to colour.
@@ -58,6 +58,7 @@ pub struct Printer {
     verbosity: Verbosity,
     color: bool,
     unicode: bool,
+    terminal: bool,
     ci: Ci,
 }
 
@@ -96,7 +97,32 @@ impl Printer {
             verbosity,
             color,
             unicode: utf8_locale() || ci != Ci::None,
+            terminal: terminal && ci == Ci::None,
             ci,
+        }
+    }
+
+    /// How many columns the reader's terminal has now; nothing where the output is read elsewhere.
+    fn width(&self) -> Option<usize> {
+        if self.terminal { columns(std::io::stdout()) } else { None }
+    }
+
+    /// The same of standard error.
+    pub(super) fn error_width(&self) -> Option<usize> {
+        let terminal = self.ci == Ci::None && std::io::stderr().is_terminal();
+        if terminal { columns(std::io::stderr()) } else { None }
+    }
+
+    /// How wide an excerpt with its advice may be.
+    pub(super) fn report_width(&self) -> usize {
+        self.width().unwrap_or(UNBROKEN)
+    }
+
+    /// Breaks a line for the reader's terminal.
+    fn fit(&self, text: String, first: usize, indent: usize) -> String {
+        match self.width() {
+            Some(width) => wrap(&text, first, indent, width),
+            None => text,
         }
     }
 
@@ -215,11 +241,13 @@ impl Printer {
             (Mark::Bad, false) => ("x", Style::new().red()),
         };
         if self.verbosity >= Verbosity::Normal || mark == Mark::Bad {
+            let mark_width = sign.chars().count();
             // What has no name goes on with the line above.
-            let sign =
-                if what.is_empty() { " ".repeat(sign.chars().count()) } else { self.paint(sign, style) };
-            let (what, note) = (self.clean(what), self.clean(note));
-            Self::line(format!("  {sign} {what:<10}  {note}").trim_end());
+            let sign = if what.is_empty() { " ".repeat(mark_width) } else { self.paint(sign, style) };
+            let what = format!("{:<10}", self.clean(what));
+            let column = 4 + mark_width + what.chars().count() + 1;
+            let note = self.fit(self.clean(note), column, column);
+            Self::line(format!("  {sign} {what}  {note}").trim_end());
         }
     }
 
@@ -242,6 +270,7 @@ impl Printer {
         if self.ci == Ci::GitHub {
             Self::raw(&format!("::warning::{}\n", escape_data(&text)));
         } else {
+            let text = self.fit(text, 4, 4);
             Self::line(&format!("  {} {text}", self.paint("!", Style::new().yellow().bold())));
         }
     }
@@ -277,8 +306,16 @@ impl Printer {
 
     /// One line of the closing block; printed also with `-q`.
     pub fn closing(&self, key: &str, value: &str) {
-        let value = self.clean(value);
+        let value = self.fit(self.clean(value), 9, 9);
         Self::line(&format!("{} {value}", self.paint(&format!("{key:<8}"), Style::new().bold())));
+    }
+
+    /// A page of documentation: its paragraphs are broken anew for a terminal.
+    pub fn page(&self, text: &str) {
+        match self.width() {
+            Some(width) => Self::raw(&reflow(text, width)),
+            None => Self::raw(text),
+        }
     }
 
     /// Plain text, line by line, sanitised.
@@ -353,8 +390,10 @@ impl Printer {
             return;
         }
         let took = took.map_or_else(String::new, duration);
-        let (what, note) = (self.clean(what), self.clean(note));
-        let line = format!("  {} {what:<12} {took:>6}  {note}", self.paint(mark, style));
+        let head = format!(" {:<12} {took:>6}  ", self.clean(what));
+        let column = 2 + mark.chars().count() + head.chars().count();
+        let note = self.fit(self.clean(note), column, column);
+        let line = format!("  {}{head}{note}", self.paint(mark, style));
         Self::line(line.trim_end());
     }
 
@@ -380,6 +419,15 @@ impl Printer {
 /// Draws the line at the bottom anew.
 pub(super) fn redraw() {
     Printer::raw("");
+}
+
+/// The width of what no terminal breaks: programs and CI systems get lines as they are.
+pub(super) const UNBROKEN: usize = 4096;
+
+/// The columns of a terminal; nothing where it does not say, or has no room for text.
+fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns >= 20)
 }
 
 /// The first thing that went wrong in writing to standard output.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::time::{Instant, interval, interval_at, sleep};
 
 use super::bootstrap::Bootstrapped;
-use super::context::Cx;
+use super::context::{Cx, Note};
 use super::meter::{Kind, Meter, Over};
 use super::outcome::EndedBy;
 use super::prepare::Prepared;
 use super::servers::Servers;
 use super::watch::{Bells, Watch, Watched};
 use crate::agent::render::ShowAgent;
-use crate::agent::{Exit, Metrics};
+use crate::agent::{Exit, Metrics, judge};
 use crate::error::{Code, Error, Result};
 use crate::plan::layout::{Layout, SUPERVISOR};
 use crate::process::scale;
@@ -111,8 +111,9 @@ pub(super) async fn run_agent(
         for (key, value) in about(n, &ran.watched.metrics) {
             cx.trace.note(key, value);
         }
-        let note = format!("{}{}", ran.watched.evidence.exit, figures(&ran.watched.metrics));
-        Ok((ran, note))
+        let note = format!("{}{}", ran.ending(), figures(&ran.watched.metrics));
+        let failed = ran.failed();
+        Ok((ran, Note::judged(note, failed)))
     })
     .await
 }
@@ -357,6 +358,40 @@ impl Ran {
             (_, by) => by,
         };
         Self { watched, ended_by, reattached: ended.reattached, tampered: ended.tampered, failure: None }
+    }
+
+    /// The code that stands for how the agent ended, when that is a failure.
+    fn failed(&self) -> Option<Code> {
+        match self.ended_by {
+            EndedBy::Cancel => Some(Code::Cancelled),
+            EndedBy::ApiServer => Some(Code::ApiServer),
+            EndedBy::Budget | EndedBy::Flood => Some(Code::AgentBudget),
+            EndedBy::Deadline | EndedBy::Silence => Some(Code::Timeout),
+            EndedBy::Itself | EndedBy::AfterResult | EndedBy::Unknown => None,
+        }
+        .or_else(|| self.watched.over.is_some().then_some(Code::AgentBudget))
+        .or_else(|| self.tampered.then_some(Code::ImportBlocked))
+        .or_else(|| self.failure.as_ref().map(Error::code))
+        .or_else(|| (self.ended_by == EndedBy::Unknown).then_some(Code::SupervisorLost))
+        .or_else(|| judge(&self.watched.evidence).code())
+    }
+
+    /// How the agent ended, in a few words.
+    fn ending(&self) -> String {
+        let by = match self.ended_by {
+            EndedBy::Cancel => "cancelled",
+            EndedBy::ApiServer => "stopped, as a server that it needs had ended",
+            EndedBy::Budget => "stopped over its budget",
+            EndedBy::Flood => "stopped for the amount that it wrote",
+            EndedBy::Deadline => "stopped at its deadline",
+            EndedBy::Silence => "stopped for its silence",
+            EndedBy::AfterResult => "stopped after its result",
+            EndedBy::Itself | EndedBy::Unknown => return self.watched.evidence.exit.to_string(),
+        };
+        match self.watched.evidence.exit {
+            Exit::Unknown => by.to_owned(),
+            exit => format!("{by}, {exit}"),
+        }
     }
 
     /// What of this counts against success, in the order of evidence; validation comes later.

@@ -10,7 +10,7 @@ use super::identity::Identity;
 use super::journal::Journal;
 use super::servers::Servers;
 use super::signals::Signals;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::report::Printer;
 use crate::scan::chain::Chain;
 use crate::telemetry::{Recorder, Status};
@@ -49,8 +49,29 @@ pub(super) struct Phase {
     pub start_ms: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// The code it failed with.
+    /// The code it failed with, or what it did.
     pub failed: Option<Code>,
+}
+
+/// What is said of a phase that was carried out. That what it looked at failed (the agent, a validation) is shown
+/// beside it, and is no error of the phase.
+#[derive(Debug)]
+pub(super) struct Note {
+    text: String,
+    failed: Option<Code>,
+}
+
+impl Note {
+    /// What came out, and the code that stands for it when it is a failure.
+    pub(super) fn judged(text: impl Into<String>, failed: Option<Code>) -> Self {
+        Self { text: text.into(), failed }
+    }
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self { text, failed: None }
+    }
 }
 
 impl Cx {
@@ -73,35 +94,35 @@ impl Cx {
     }
 
     /// Runs a phase: recorded, shown, and ended by the first signal. The text is the phase's note.
-    pub(super) async fn phase<T>(
+    pub(super) async fn phase<T, N: Into<Note>>(
         &self,
         name: &str,
-        work: impl Future<Output = Result<(T, String)>>,
+        work: impl Future<Output = Result<(T, N)>>,
     ) -> Result<T> {
         self.recorded(name, self.signals.guard(work)).await
     }
 
     /// Runs a phase that the first signal does not end.
-    pub(super) async fn recorded<T>(
+    pub(super) async fn recorded<T, N: Into<Note>>(
         &self,
         name: &str,
-        work: impl Future<Output = Result<(T, String)>>,
+        work: impl Future<Output = Result<(T, N)>>,
     ) -> Result<T> {
         if let Some(journal) = self.journal.get() {
             journal.phase(name);
         }
         self.trace.phase(name);
         let start = Instant::now();
-        let done = work.await;
+        let done = work.await.map(|(value, note)| (value, note.into()));
         let took = start.elapsed();
-        let failed = done.as_ref().err().map(Error::code);
-        let (status, note) = match &done {
-            Ok((_, note)) => (Status::Ok, note.as_str()),
-            Err(error) => {
-                self.trace.note("error.type", error.code().as_str());
-                (Status::Error(error.message().to_owned()), "")
-            }
+        let (failed, status, note) = match &done {
+            Ok((_, Note { text, failed: None })) => (None, Status::Ok, text.as_str()),
+            Ok((_, Note { text, failed })) => (*failed, Status::Error(text.clone()), text.as_str()),
+            Err(error) => (Some(error.code()), Status::Error(error.message().to_owned()), ""),
         };
+        if let Some(code) = failed {
+            self.trace.note("error.type", code.as_str());
+        }
         self.trace.phase_ended(status, note, &|text| self.ui.redact(text));
         self.phases.borrow_mut().push(Phase {
             name: name.to_owned(),
@@ -111,7 +132,8 @@ impl Cx {
         });
         match done {
             Ok((value, note)) => {
-                self.ui.done(name, took, &note);
+                let show = if failed.is_some() { Printer::failed } else { Printer::done };
+                show(&self.ui, name, took, &note.text);
                 Ok(value)
             }
             Err(error) => {

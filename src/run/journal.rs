@@ -124,7 +124,8 @@ pub(crate) fn dir() -> PathBuf {
 /// `$XDG_STATE_HOME/fullsend`, else `~/.local/state/fullsend`, else a directory of this user under the system's temp dir.
 pub(crate) fn state_dir() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    match (from("XDG_STATE_HOME"), from("HOME")) {
+    // A relative one is to be ignored (XDG base directories): it would be another place in every directory.
+    match (from("XDG_STATE_HOME").filter(|dir| dir.is_absolute()), from("HOME")) {
         (Some(state), _) => state.join("fullsend"),
         (None, Some(home)) => home.join(".local/state/fullsend"),
         (None, None) => std::env::temp_dir().join(format!("fullsend-state-{}", uid())),

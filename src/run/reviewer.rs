@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::agent_phase::figures;
-use super::context::Cx;
+use super::context::{Cx, Note};
 use super::meter::{Kind, Meter};
 use super::prepare::Prepared;
 use super::review::{self, ReviewRecord, Verdict, Word};
@@ -64,8 +64,11 @@ pub(super) async fn review(
                 cx.trace.note(key, value);
             }
             let verdict = judge(cx, agent, iteration.number, done, dir.as_deref())?;
-            let word = if verdict.verdict == Word::Accept { "accepts" } else { "rejects" };
-            let note = format!("{agent}: {word}{}", figures(&metrics));
+            let (word, failed) = match verdict.verdict {
+                Word::Accept => ("accepts", None),
+                Word::Reject => ("rejects", Some(Code::ValidationFailed)),
+            };
+            let note = Note::judged(format!("{agent}: {word}{}", figures(&metrics)), failed);
             Ok((verdict, note))
         })
         .await;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::context::Cx;
+use super::context::{Cx, Note};
 use super::feedback::Refusal;
 use super::meter::Meter;
 use super::prepare::Prepared;
@@ -59,9 +59,9 @@ pub(super) async fn validate(
             } else {
                 Some(Refusal::Files(faults))
             };
-            let note =
-                refusal.as_ref().map_or_else(|| "valid".to_owned(), |r| r.error().message().to_owned());
-            Ok(((), note))
+            let error = refusal.as_ref().map(Refusal::error);
+            let note = error.as_ref().map_or("valid", Error::message);
+            Ok(((), Note::judged(note, error.as_ref().map(Error::code))))
         })
         .await?;
     }

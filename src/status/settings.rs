@@ -50,6 +50,13 @@ impl std::str::FromStr for Number {
     }
 }
 
+impl Number {
+    /// Whether it names something.
+    pub(crate) fn is_some(self) -> bool {
+        self.number > 0
+    }
+}
+
 /// Whether a text can be the target of a link in a comment.
 pub(crate) fn is_link(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_graphic() && !b"()[]<>\"'`\\{}|^".contains(&b);

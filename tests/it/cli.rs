@@ -105,7 +105,7 @@ fn every_code_is_explained() {
 fn completions_are_scripts_of_their_shells() {
     let world = World::new();
     for (shell, program, mark) in [
-        ("bash", "bash", "complete -F _fullsend"),
+        ("bash", "bash", "complete -F _fullsend_agents"),
         ("zsh", "zsh", "#compdef fullsend"),
         ("fish", "fish", "complete -c fullsend"),
     ] {
@@ -128,6 +128,30 @@ fn completions_are_scripts_of_their_shells() {
     );
     let done = world.finish(world.command("bash", &["-c", &script], &world.repo()));
     assert_eq!(done.stdout, "--dry-run\n", "{done:?}");
+    // Agents where one can stand, and nowhere else.
+    world.harness("agent: agents/work\nruntime: script\ndescription: Does the work\n");
+    world.write("h/harness/wonder.yaml", "agent: agents/work\nruntime: script\n");
+    world.write("repo/words", "");
+    let (fullsend, dir) = (binary().display(), world.path("h").display().to_string());
+    for (words, offered) in [
+        (&["run", "--fullsend-dir", &dir, "w"][..], "wonder work"),
+        (&["run", "--fullsend-dir", &dir, "--local", "wor"], "work"),
+        (&["validate", "work", "--fullsend-dir", &dir, ""], "wonder work"),
+        (&["run", "--fullsend-dir", &dir, "--dry"], "--dry-run"),
+        (&["run", "--fullsend-dir", &dir, "--env-file", "wor"], "words"),
+        (&["logs", "--fullsend-dir", &dir, "wor"], ""),
+    ] {
+        let (line, cur, prev) = (words.join(" "), words[words.len() - 1], words[words.len() - 2]);
+        let script = format!(
+            ". {file}; COMP_WORDS=({fullsend} {line} {empty}); COMP_CWORD={at}; _fullsend_agents {fullsend} '{cur}' \
+             {prev}; echo \"${{COMPREPLY[*]}}\"",
+            file = file.display(),
+            empty = if cur.is_empty() { "''" } else { "" },
+            at = words.len(),
+        );
+        let done = world.finish(world.command("bash", &["-c", &script], &world.repo()));
+        assert_eq!(done.stdout.trim_end(), offered, "{words:?}: {done:?}");
+    }
 }
 
 #[test]

@@ -56,6 +56,7 @@ mod stub;
 mod suite;
 mod support;
 mod telemetry;
+mod terminal;
 mod topology;
 mod transfer;
 mod validate;

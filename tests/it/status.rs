@@ -385,7 +385,6 @@ fn what_is_not_asked_for_or_cannot_be_is_said() {
     for (args, words) in [
         (vec!["--status-repo", "o/r", "--status-number", "7"], "--forge github"),
         (vec!["--status-repo", "o", "--status-number", "7", "--forge", "github"], "owner/name"),
-        (vec!["--status-number", "7", "--forge", "github"], "--status-repo"),
         (
             vec![
                 "--status-repo",
@@ -404,8 +403,15 @@ fn what_is_not_asked_for_or_cannot_be_is_said() {
         let said = &run.done.stdout;
         assert!(said.contains("no status comment") && said.contains(words), "{said}");
     }
-    for args in [["--status-number", "seven"], ["--run-url", "javascript:alert(1)"]] {
-        assert_eq!(job.world.run(&args).done.code, 2, "{args:?}");
+    for (args, words) in [
+        (["--status-number", "seven"], "is not a number"),
+        (["--run-url", "javascript:alert(1)"], "is not an http(s) URL"),
+        (["--status-number", "7"], "--status-number needs --status-repo"),
+        (["--status-repo", "o/r"], "--status-repo needs --status-number"),
+    ] {
+        let done = job.world.run(&args).done;
+        assert!(done.code == 2 && done.stderr.contains(words), "{args:?}: {done:?}");
+        assert_eq!(done.stderr.matches("help: ").count(), 1, "{done:?}");
     }
     job.world.env("GITHUB_API_URL", "http://api.example");
     let run = job.run(&[]).success();

@@ -152,3 +152,27 @@ fn a_good_directory_is_good() {
     let none = world.fullsend(&["validate", "--fullsend-dir", "nowhere"]);
     assert!(none.code == 2 && none.stderr.contains("FS-DIR-MISSING"), "{none:?}");
 }
+
+#[test]
+fn what_only_looks_like_a_file_is_told() {
+    let world = World::new();
+    std::fs::create_dir(world.path("h/harness/dir.yaml")).unwrap();
+    std::fs::create_dir_all(world.path("h/providers/p.yml")).unwrap();
+    std::os::unix::fs::symlink("/nope/away", world.path("h/harness/link.yaml")).unwrap();
+    let fifo = world.path("h/harness/pipe.yaml");
+    let made = world.finish(world.command("mkfifo", &[fifo.to_str().unwrap()], &world.repo()));
+    assert_eq!(made.code, 0, "{made:?}");
+    let dir = world.path("h");
+    let done = world.fullsend(&["validate", "--fullsend-dir", dir.to_str().unwrap()]);
+    assert_eq!(done.code, 2, "{done:?}");
+    for part in [
+        "dir.yaml` is a directory, not a file",
+        "p.yml` is a directory, not a file",
+        "pipe.yaml` is not a regular file",
+        "link.yaml` cannot be read: it does not exist",
+        "put a file in its place, or remove it",
+        "1 agent: 4 errors, 0 warnings",
+    ] {
+        assert!(done.stdout.contains(part), "no {part:?} in {done:?}");
+    }
+}

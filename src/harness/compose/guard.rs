@@ -27,8 +27,9 @@ const TYPES: [&str; 10] =
 /// What guards look at.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    /// The file with the event that started the CI job, read when a guard asks; none outside of one.
-    pub(crate) event: Option<Utf8PathBuf>,
+    /// The file with the event that started the CI job and the variable that names it, read when a guard asks; none
+    /// outside of one.
+    pub(crate) event: Option<(&'static str, Utf8PathBuf)>,
     /// The chosen forge.
     pub(crate) forge: Option<Forge>,
     /// `config.yaml`.
@@ -57,13 +58,19 @@ pub(crate) fn parse(text: &str) -> Result<IdedExpr, String> {
     }
 }
 
-/// Reads the event; without one it is empty.
+/// Reads the event; without one it is empty. The error goes on after "the event …".
 pub(crate) fn event(facts: &Facts) -> Result<Json, String> {
-    let Some(path) = &facts.event else { return Ok(json!({})) };
-    let file = std::fs::File::open(path).map_err(|error| io_text(&error))?;
+    let Some((_, path)) = &facts.event else { return Ok(json!({})) };
+    let cannot = |error: std::io::Error| format!("cannot be read: {}", io_text(&error));
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err("cannot be read: it is not a regular file".to_owned());
+    }
     let mut bytes = Vec::new();
-    file.take(MAX_EVENT).read_to_end(&mut bytes).map_err(|error| io_text(&error))?;
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    std::fs::File::open(path).map_err(cannot)?.take(MAX_EVENT).read_to_end(&mut bytes).map_err(cannot)?;
+    // Only the place: the words of the library may quote the event.
+    serde_json::from_slice(&bytes).map_err(|error| {
+        format!("is not JSON: the mistake is in line {}, column {}", error.line(), error.column())
+    })
 }
 
 /// Whether a guard holds.

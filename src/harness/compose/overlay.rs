@@ -69,11 +69,18 @@ fn first(
     let event = match guard::event(facts) {
         Ok(event) => event,
         Err(why) => {
-            let path = facts.event.as_ref().map(ToString::to_string).unwrap_or_default();
-            problems.push(
-                Problem::error(Code::FileMissing, format!("the event {path} cannot be read: {why}"))
-                    .help("overlays are chosen by it; GITHUB_EVENT_PATH or TRIGGER_PAYLOAD names its file"),
-            );
+            let (from, path) =
+                facts.event.as_ref().map_or(("GITHUB_EVENT_PATH", ""), |(n, p)| (*n, p.as_str()));
+            // A value that is no absolute path is not shown: it may be the event itself, put where its file's path
+            // belongs.
+            let what = if path.starts_with('/') {
+                format!("the event {path} ({from})")
+            } else {
+                format!("the event in the file that {from} names")
+            };
+            problems.push(Problem::error(Code::FileMissing, format!("{what} {why}")).help(format!(
+                "overlays are chosen by it: {from} has the path of a file in JSON, not the event itself"
+            )));
             return Err(());
         }
     };

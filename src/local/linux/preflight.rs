@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::identity::Identity;
+use super::state;
 use crate::error::{Code, Error, Result};
 
 /// Tries it: one run of bubblewrap.
@@ -18,6 +19,10 @@ pub(in crate::local) fn preflight() -> Result<()> {
     let bwrap = which::which("bwrap").map_err(|_| missing("bwrap", "bubblewrap"))?;
     Identity::detect()
         .map_err(|e| Error::new(Code::LocalUnavailable, e.to_string()).help("run as an ordinary user"))?;
+    state::State::open().map_err(|e| {
+        Error::new(Code::Io, format!("the embedded backend cannot keep its state: {e}"))
+            .help("set XDG_STATE_HOME to a directory that can be written")
+    })?;
     let out = Command::new(bwrap)
         .args(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net"])
         .args([

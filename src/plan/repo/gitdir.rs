@@ -11,7 +11,7 @@ use super::config::reduced;
 use super::discover::HostRepo;
 use super::names;
 use super::refs::packed_text;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Where the content of a file comes from.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ pub(super) fn collect(
     let read = |dir: &Path, name: &str| match fs_err::read(dir.join(name)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::io("cannot read the repository", &e)),
+        Err(e) => Err(super::unreadable(&e)),
     };
     // The index is kept in memory as it was, to tell later whether the user has staged something meanwhile.
     let index = read(&repo.git_dir, "index")?;
@@ -95,8 +95,8 @@ pub(super) fn collect(
         let name = "info/sparse-checkout";
         files.extend(read(&repo.git_dir, name)?.map(|bytes| text(name, bytes)));
     }
-    for entry in fs_err::read_dir(&repo.git_dir).map_err(|e| Error::io("cannot read the repository", &e))? {
-        let entry = entry.map_err(|e| Error::io("cannot read the repository", &e))?;
+    for entry in fs_err::read_dir(&repo.git_dir).map_err(|e| super::unreadable(&e))? {
+        let entry = entry.map_err(|e| super::unreadable(&e))?;
         let name = entry.file_name();
         // A split index keeps most of its entries in a second file.
         if name.to_string_lossy().starts_with("sharedindex.") {

@@ -28,5 +28,11 @@ pub(crate) use refs::{Loose, packed_text, parse_loose, parse_packed};
 pub use refs::{ObjectFormat, Oid, RefStore, valid_ref_name};
 pub use topology::Kind as RepoKind;
 
+/// A file of the repository that cannot be read, although it is there.
+fn unreadable(error: &std::io::Error) -> crate::Error {
+    crate::Error::new(crate::Code::RepoInvalid, format!("the repository cannot be read: {error}"))
+        .help("make all of it readable for this user (`chown -R`, `chmod -R u+rX`), or name another with --target-repo")
+}
+
 #[cfg(test)]
 mod tests;

@@ -56,7 +56,7 @@ pub(super) fn places(top: &Path) -> Result<Places> {
     let common = match fs_err::read(git_dir.join("commondir")) {
         Ok(text) => Some(absolute(&git_dir, &text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
-        Err(e) => return Err(Error::io("cannot read the repository", &e)),
+        Err(e) => return Err(super::unreadable(&e)),
     };
     let (kind, common_dir) = match common {
         Some(dir) => {
@@ -96,7 +96,7 @@ fn moved(top: &Path, missing: &Path) -> Error {
 
 /// The directory that a `.git` file names.
 fn named(top: &Path, dot_git: &Path) -> Result<PathBuf> {
-    let text = fs_err::read(dot_git).map_err(|e| Error::io("cannot read the repository", &e))?;
+    let text = fs_err::read(dot_git).map_err(|e| super::unreadable(&e))?;
     let Some(path) = text.strip_prefix(b"gitdir: ").filter(|p| !p.trim_ascii().is_empty()) else {
         return Err(broken(format!("{} does not name a repository", dot_git.display())));
     };
@@ -133,7 +133,7 @@ pub(super) fn object_stores(common_dir: &Path) -> Result<Vec<PathBuf>> {
         let text = match fs_err::read(&file) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(Error::io("cannot read the repository", &e)),
+            Err(e) => return Err(super::unreadable(&e)),
         };
         for line in alternates(&text) {
             let named = store.join(names::as_path(&line));

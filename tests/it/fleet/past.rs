@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Sweep, WORKING, kill_with_guard, start, started, until};
-use crate::support::World;
+use crate::support::{World, fullsend};
 
 #[test]
 fn logs_show_what_was_said_and_how_it_ended() {
@@ -33,12 +33,68 @@ fn logs_show_what_was_said_and_how_it_ended() {
     let value: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!((&value["runs"][0]["verdict"], &value["runs"][0]["exit_code"]), (&"failed".into(), &1.into()));
     assert!(value["runs"][1]["iterations"][0]["stream"].as_str().unwrap().ends_with("stream.jsonl"));
-    for bad in
-        [&["logs", "nothing"][..], &["logs", "--agent", "other"], &["logs"], &["logs", "x", "--agent", "y"]]
-    {
+    let latest = world.fullsend(&["logs", "--output-dir", out]);
+    assert!(latest.stdout.starts_with(&format!("The latest run in {out}:\nrun ")), "{latest:?}");
+    assert!(latest.stdout.contains("  second") && !latest.stdout.contains("  first"), "{latest:?}");
+    for bad in [
+        &["logs", "nothing"][..],
+        &["logs", "--agent", "other"],
+        &["logs", "--since", "1h"],
+        &["logs", "x", "--agent", "y"],
+    ] {
         let done = world.fullsend(&[bad, &["--output-dir", out]].concat());
         assert_eq!(done.code, 2, "{done:?}");
     }
+    let none = world.path("home");
+    let done = world.fullsend(&["logs", "--output-dir", none.to_str().unwrap()]);
+    assert!(done.code == 2 && done.stderr.contains("there are no runs in"), "{done:?}");
+}
+
+/// A run as it is left behind, without running one.
+fn past_run(world: &World, id: &str) -> String {
+    let name = format!("work-20260301T120000Z-{id}");
+    let record = json!({
+        "schema": "fullsend.run/1", "run": id, "agent": "work", "started": "2026-03-01T12:00:00Z", "duration_ms": 1000,
+        "verdict": "success", "exit_code": 0, "iterations": [{"dir": "iteration-1", "exit": {"status": 0}}],
+    });
+    world.write(&format!("out/{name}/run.json"), record.to_string());
+    world.write(&format!("out/{name}/iteration-1/stream.jsonl"), format!("said by {id}\n"));
+    name
+}
+
+#[test]
+fn every_command_takes_a_run_by_any_of_its_names() {
+    let world = World::new();
+    let (name, other) = (past_run(&world, "0123456789ab"), past_run(&world, "0123ffffffff"));
+    let out = world.path("out");
+    let out = out.to_str().unwrap();
+    let path = world.path("out").join(&name);
+    let commands: [&[&str]; 4] =
+        [&["logs"], &["report", "--output", "-"], &["replay"], &["diff-runs", "0123ffffffff"]];
+    for command in commands {
+        for word in ["0123456789ab", "01234", &name, &format!("{name}/"), path.to_str().unwrap()] {
+            let done = world.fullsend(&[command, &[word, "--output-dir", out]].concat());
+            assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{command:?} {word}: {done:?}");
+            let told = command[0] == "diff-runs" || done.stdout.contains("said by 0123456789ab");
+            assert!(told, "{command:?} {word}: {done:?}");
+        }
+        // From the directory itself, by a relative path.
+        let inside = [command, &[".", "--output-dir", out]].concat();
+        let done = world.finish(world.command(fullsend(), &inside, &path));
+        assert_eq!(done.code, 0, "{command:?}: {done:?}");
+        for (word, words) in [
+            ("0123", &["is the start of 2 runs", "0123456789ab", "0123ffffffff", "more of the id"][..]),
+            ("zz", &["there is no run \"zz\"", "0123456789ab", "0123ffffffff", "--output-dir"]),
+            ("/nope/zz", &["/nope/zz does not exist"]),
+        ] {
+            let done = world.fullsend(&[command, &[word, "--output-dir", out]].concat());
+            assert_eq!(done.code, 2, "{command:?} {word}: {done:?}");
+            for part in words {
+                assert!(done.stderr.contains(part), "no {part:?} in {command:?} {word}: {done:?}");
+            }
+        }
+    }
+    assert_ne!(name, other);
 }
 
 #[test]

@@ -331,3 +331,26 @@ fn files_that_the_harness_names() {
         Found::BeforeRun,
     );
 }
+
+/// The variable has the path of a file, and people put the event itself there.
+#[test]
+fn an_event_is_never_shown() {
+    let payload = r#"{"token": "ghp_notToBeShown", bad"#;
+    for (name, file, says) in [
+        ("TRIGGER_PAYLOAD", None, "TRIGGER_PAYLOAD names cannot be read: it does not exist"),
+        ("GITHUB_EVENT_PATH", None, "GITHUB_EVENT_PATH names cannot be read: it does not exist"),
+        ("TRIGGER_PAYLOAD", Some(payload), "is not JSON: the mistake is in line 1, column 31"),
+    ] {
+        let mut world = crate::support::World::new();
+        crate::fake::install(&mut world);
+        world.harness(&format!("{AGENT}overlays:\n- when: event.x == 1\n  pre_script: agents/work\n"));
+        let value =
+            file.map_or(payload.to_owned(), |text| world.write("state/event", text).display().to_string());
+        world.env(name, value);
+        let done = world.run(&["--dry-run"]).done;
+        assert_eq!(done.code, 2, "{done:?}");
+        let flat = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("error[FS-FILE-MISSING]") && flat.contains(says), "{done:?}");
+        assert!(!flat.contains("ghp_") && flat.contains("has the path of a file in JSON"), "{done:?}");
+    }
+}

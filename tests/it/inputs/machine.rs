@@ -184,7 +184,8 @@ fn missing_programs() {
                 name: "nothing at all",
                 code: "FS-TOOL-MISSING",
                 exit: 2,
-                says: &["git was not found", "ssh was", "scp was", "rsync was"],
+                // Each once, whoever misses it.
+                says: &["4 problems", "git was not found", "ssh was", "scp was", "rsync was"],
                 make: |w| {
                     let home = w.path("home").to_str().unwrap().to_owned();
                     w.env("PATH", home);
@@ -239,6 +240,20 @@ fn places_that_cannot_be_written() {
                 says: &["/proc/none", "--output-dir"],
                 make: |_| args(&["--output-dir", "/proc/none/out"]),
             },
+            Case {
+                name: "the state directory of the embedded backend cannot be made",
+                code: "FS-IO",
+                exit: 3,
+                says: &[
+                    "cannot keep its state",
+                    "/proc/nope/fullsend/local",
+                    "set XDG_STATE_HOME to a directory",
+                ],
+                make: |w| {
+                    w.env("XDG_STATE_HOME", "/proc/nope");
+                    args(&["--local"])
+                },
+            },
         ],
         Found::BeforeRun,
     );
@@ -268,4 +283,15 @@ fn places_that_cannot_be_written() {
         ],
         Found::BeforeCreate,
     );
+}
+
+/// As the XDG specification wants it; the checkout would change by it besides.
+#[test]
+fn a_relative_state_directory_is_ignored() {
+    let mut world = World::new();
+    world.env("XDG_STATE_HOME", "relative");
+    world.agent("echo x > new");
+    world.run(&[]).success();
+    assert!(world.repo().join("new").exists() && !world.repo().join("relative").exists());
+    assert!(world.path("home/.local/state/fullsend").is_dir());
 }

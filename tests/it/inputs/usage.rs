@@ -113,6 +113,90 @@ fn command_lines() {
                 make: |_| args(&["--model", "a model"]),
             },
             Case {
+                name: "a duration below nothing",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--timeout takes no negative value, and \"-5m\" is one", "leave the `-`"],
+                make: |_| args(&["--timeout", "-5m"]),
+            },
+            Case {
+                name: "a number below nothing",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--max-turns takes no negative value", "fullsend run --help"],
+                make: |_| args(&["--max-turns", "-1"]),
+            },
+            Case {
+                name: "a number that is too large",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--max-tokens", "the number is too large"],
+                make: |_| args(&["--max-tokens", "99999999999999999999999"]),
+            },
+            Case {
+                name: "half a turn",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--max-turns", "it is not a whole number"],
+                make: |_| args(&["--max-turns", "1.5"]),
+            },
+            Case {
+                name: "a metrics file in a directory that is not there",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &[
+                    "--metrics-file /nope/fullsend.prom",
+                    "there is no directory /nope",
+                    "create the directory",
+                ],
+                make: |_| args(&["--metrics-file", "/nope/fullsend.prom"]),
+            },
+            Case {
+                name: "a metrics file that is a directory",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--metrics-file .: it is a directory", "name a file"],
+                make: |_| args(&["--metrics-file", "."]),
+            },
+            Case {
+                name: "a report directory below a file",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--report-dir README.md/reports", "README.md is not a directory"],
+                make: |_| args(&["--report-dir", "README.md/reports"]),
+            },
+            Case {
+                name: "a report directory that cannot be written",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--report-dir /proc/reports", "/proc cannot be written", "another place"],
+                make: |_| args(&["--report-dir", "/proc/reports"]),
+            },
+            Case {
+                name: "a status comment without a number",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--status-repo needs --status-number", "`--status-number 12`"],
+                make: |_| args(&["--status-repo", "octo/shop"]),
+            },
+            Case {
+                name: "a status comment without a repository",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--status-number needs --status-repo", "OWNER/NAME"],
+                make: |_| args(&["--status-number", "12"]),
+            },
+            Case {
+                name: "a gateway of the embedded backend that the environment chose",
+                code: "FS-USAGE",
+                exit: 2,
+                says: &["--gateway means nothing to the embedded backend"],
+                make: |w| {
+                    w.env("FULLSEND_OPENSHELL", "local");
+                    args(&["--gateway", "prod"])
+                },
+            },
+            Case {
                 name: "an image that is an option",
                 code: "FS-VALUE",
                 exit: 2,
@@ -183,6 +267,17 @@ fn other_command_lines() {
         (vec![OsStr::new("run"), OsStr::new("work"), OsStr::new("--fullsend-dir"), bytes], "UTF-8"),
         (vec![OsStr::new("list"), OsStr::new("work")], "'work'"),
         (vec![OsStr::new("completions"), OsStr::new("tcsh")], "bash"),
+        (["prune", "--older-than", "-1d"].map(OsStr::new).into(), "--older-than takes no negative value"),
+        (["logs", "--agent", "a", "--limit", "0"].map(OsStr::new).into(), "0 is less than 1"),
+        (["ps", "--openshell", "local", "--gateway", "x"].map(OsStr::new).into(), "--gateway means nothing"),
+        (
+            ["reap", "--openshell", "local", "--gateway", "x"].map(OsStr::new).into(),
+            "--gateway means nothing",
+        ),
+        (
+            ["doctor", "--openshell", "local", "--gateway", "x"].map(OsStr::new).into(),
+            "--gateway means nothing",
+        ),
     ] {
         let mut command = world.command(crate::support::fullsend(), &[], &world.repo());
         command.args(&line);
