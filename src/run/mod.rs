@@ -24,6 +24,7 @@ mod identity;
 mod inputs;
 mod iterate;
 pub(crate) mod journal;
+mod keep;
 mod known_secrets;
 pub(crate) mod leftovers;
 mod meter;
