@@ -247,9 +247,11 @@ impl Block<'_> {
 pub(super) struct Input<'a> {
     #[serde(borrow)]
     pub(super) command: Scalar<'a>,
-    /// Of Claude Code, and of OpenCode.
-    #[serde(borrow, alias = "filePath")]
+    #[serde(borrow)]
     pub(super) file_path: Scalar<'a>,
+    /// The same in OpenCode's words. No alias: an input that has both would be none.
+    #[serde(borrow, rename = "filePath")]
+    pub(super) opencode_path: Scalar<'a>,
     #[serde(borrow)]
     pub(super) notebook_path: Scalar<'a>,
     #[serde(borrow)]

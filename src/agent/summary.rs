@@ -6,7 +6,8 @@ use super::blocks::{Input, Object, Scalar};
 fn field<'a>(tool: &str, input: &'a Input<'_>) -> Option<(&'a Scalar<'a>, usize)> {
     match tool {
         "Bash" | "bash" => Some((&input.command, 120)),
-        "Read" | "Write" | "Edit" | "MultiEdit" | "read" | "write" | "edit" => Some((&input.file_path, 200)),
+        "Read" | "Write" | "Edit" | "MultiEdit" => Some((&input.file_path, 200)),
+        "read" | "write" | "edit" => Some((&input.opencode_path, 200)),
         "NotebookEdit" => Some((&input.notebook_path, 200)),
         "Agent" | "Task" | "task" => Some((&input.prompt, 120)),
         "Grep" | "Glob" | "grep" | "glob" => Some((&input.pattern, 50)),

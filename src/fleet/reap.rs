@@ -65,6 +65,8 @@ pub(crate) struct Gone {
     pub dirs: Vec<PathBuf>,
     /// Directories that stay, and why.
     pub kept_dirs: Vec<Alone>,
+    /// The run directory, where it is on this host: what had come of the agent's work by then.
+    pub run_dir: Option<PathBuf>,
     /// Whether all of it is gone.
     pub done: bool,
 }
@@ -170,6 +172,7 @@ pub(super) async fn end(
 ) -> Result<()> {
     doomed.run.as_str().clone_into(&mut gone.run);
     gone.why = doomed.standing.reason();
+    gone.run_dir = doomed.entry.map(|(_, entry)| entry.run_dir.clone()).filter(|dir| dir.is_dir());
     gone.sandbox = doomed.listed.then(|| doomed.sandbox.clone());
     gone.providers = providers(openshell, view, doomed).await?;
     if dry_run {
@@ -245,6 +248,9 @@ impl Reaped {
             }
             for dir in &run.dirs {
                 let _ = writeln!(out, "  directory {}", dir.display());
+            }
+            if let Some(dir) = &run.run_dir {
+                let _ = writeln!(out, "  results   {}", dir.display());
             }
             for Alone { path, why } in &run.kept_dirs {
                 let _ = writeln!(out, "  left      {}: {why}", path.display());

@@ -18,6 +18,10 @@ use crate::process::Stdin;
 pub(super) struct Measured<'a> {
     /// Every path that the working tree, the index or a new commit changes.
     pub(super) touched: &'a BTreeSet<Vec<u8>>,
+    /// Those of them that the working tree changes, which is what the patch has.
+    pub(super) patched: &'a BTreeSet<Vec<u8>>,
+    /// Those of them that a new commit changes, which is what the bundle has.
+    pub(super) committed: &'a BTreeSet<Vec<u8>>,
     /// New and changed files with their sizes in bytes.
     pub(super) sizes: &'a BTreeMap<Vec<u8>, u64>,
     /// The size of the patch in bytes.
@@ -47,12 +51,35 @@ pub(super) async fn check(
             refusals.add(path, format!("{size} bytes, and limits.max_file_bytes is {most}"));
         }
     }
+    let mut outside = None;
     for (path, pattern) in protected(&limits.protected_paths, measured.touched, repo, work_dir).await? {
         refusals.add(&path, format!("limits.protected_paths has `{pattern}`"));
+        if !measured.patched.contains(&path) {
+            outside.get_or_insert(path);
+        }
     }
-    refusals.finish().map_err(|e| {
-        e.help("nothing was taken over; changes.patch and changes.json in the run directory have the whole change")
-    })
+    refusals.finish().map_err(|e| e.help(where_to_look(outside.as_deref(), measured)))
+}
+
+/// Which file of the run directory has what was refused; `outside` is a path of it that the working tree has not.
+fn where_to_look(outside: Option<&[u8]>, measured: &Measured<'_>) -> String {
+    let Some(path) = outside else {
+        return "nothing was taken over; changes.patch and changes.json in the run directory have the whole change"
+            .to_owned();
+    };
+    let shown = names::shown(path);
+    if measured.committed.contains(path) {
+        format!(
+            "nothing was taken over; `{shown}` is changed in commits and not in the working tree: changes.bundle in the \
+             run directory has them (`git fetch RUN_DIR/changes.bundle 'refs/heads/*:refs/agent/*'`), changes.patch \
+             does not"
+        )
+    } else {
+        format!(
+            "nothing was taken over; `{shown}` is staged and neither committed nor in the working tree, so that \
+             changes.patch does not have it: let the agent unstage it"
+        )
+    }
 }
 
 /// Paths that a pattern matches, with the pattern. Git itself matches, in an empty directory, so that no `.gitignore`

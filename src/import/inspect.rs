@@ -9,6 +9,7 @@ use std::path::Path;
 use super::delta::{Delta, GitState, is_object_name, is_ref_file};
 use super::limits::{Limits, Refusals};
 use super::listing::Listing;
+use super::nested::Nested;
 use crate::error::{Code, Error, Result};
 use crate::plan::repo::{Manifest, names};
 
@@ -36,8 +37,12 @@ pub fn check_names(delta: &Delta, after: &Listing, manifest: &Manifest, limits: 
     if bytes > limits.bytes {
         refusals.say(format!("{bytes} bytes changed, more than {}", limits.bytes));
     }
+    let nested = Nested::find(delta, after);
+    for dir in nested.dirs() {
+        refusals.add(&[dir, b"/.git"].concat(), "a git repository inside the repository");
+    }
     let added = delta.files.keys().chain(&delta.dirs).chain(delta.links.keys());
-    for path in added.clone() {
+    for path in added.filter(|path| !nested.holds(path)) {
         if let Err(why) = names::check(path) {
             refusals.add(path, why);
         }
@@ -202,7 +207,10 @@ mod tests {
             .unwrap_err();
         assert_eq!(error.code(), Code::ImportBlocked);
         let detail = error.detail_text().unwrap();
-        assert!(bad.iter().all(|b| detail.contains(b)) && !detail.contains("fine"), "{detail}");
+        // A repository is one line, whatever is in it.
+        let told = bad.iter().filter(|b| **b != "sub/.git/config");
+        assert!(told.clone().all(|b| detail.contains(b)) && !detail.contains("fine"), "{detail}");
+        assert_eq!(detail.lines().count(), told.count(), "{detail}");
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Limits {
     pub text_bytes: u64,
     /// Depth of a path.
     pub depth: usize,
+    /// Entries that the tree of a commit stands for, each as often as a path leads to it.
+    pub tree_entries: u64,
 }
 
 /// What a run gets unless it is told otherwise: far above any real change, far below what fills a disk.
@@ -33,6 +35,7 @@ pub const DEFAULT: Limits = Limits {
     refs: 10_000,
     text_bytes: 256 << 20,
     depth: 128,
+    tree_entries: 2_000_000,
 };
 
 impl Default for Limits {

@@ -23,8 +23,10 @@ mod change_list;
 mod copy;
 mod delta;
 mod dotgit;
+mod encodings;
 mod filters;
 mod index_links;
+mod nested;
 mod ops;
 mod outcome;
 mod quarantine;
@@ -34,6 +36,8 @@ mod search;
 mod staged;
 mod steer;
 mod tree;
+mod weight;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +47,7 @@ pub use delta::{Delta, GitDelta, GitState, check_arrived, diff};
 pub use inspect::check_names;
 pub use limits::Limits;
 pub use listing::Listing;
+pub use nested::Nested;
 pub use ops::{Change, ChangeKind};
 pub use outcome::Import;
 #[cfg(test)]

@@ -149,6 +149,11 @@ impl Ops {
         removed.chain(made).map(Vec::as_slice)
     }
 
+    /// Files that are new or have new content.
+    pub(super) fn writes(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.writes.keys()
+    }
+
     /// Paths of files and links that are only removed.
     pub(super) fn removed(&self) -> impl Iterator<Item = &[u8]> {
         self.clear.iter().chain(&self.deletes).filter(|(_, dir)| !dir).map(|(p, _)| p.as_slice())

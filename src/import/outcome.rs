@@ -7,9 +7,13 @@ use super::apply::{Applied, apply};
 use super::change_list;
 use super::ops::Change;
 use super::staged::Staged;
+use super::whole::Whole;
 use crate::error::Result;
 use crate::harness::ChangeLimits;
 use crate::plan::repo::{HostRepo, Manifest};
+
+/// The file of new commits.
+const BUNDLE: &str = "changes.bundle";
 
 /// The staged result of an iteration, ready to be applied or left.
 #[derive(Debug)]
@@ -65,20 +69,20 @@ impl Import {
     }
 
     /// Writes the change into a directory: `changes.patch` for people and git, `changes.json` for programs. A change
-    /// of nothing is written too. Returns the size of the patch in bytes.
+    /// of nothing is written too. Each appears when it is whole and on the disk, in the place of an earlier one.
+    /// Returns the size of the patch in bytes.
     pub async fn write_changes(&self, dir: &Path, repo: &HostRepo) -> Result<u64> {
-        let (patch, list) = (dir.join("changes.patch"), dir.join("changes.json"));
+        let (patch, list) = (Whole::begin(dir)?, Whole::begin(dir)?);
         match &self.staged {
             Staged::Tree(tree) if tree.has_changes() => {
-                tree.write_patch(&patch, repo, &self.manifest).await?;
-                fs_err::write(list, tree.change_list(repo, &self.manifest)?)?;
+                tree.write_patch(patch.path(), repo, &self.manifest).await?;
+                fs_err::write(list.path(), tree.change_list(repo, &self.manifest)?)?;
             }
-            _ => {
-                fs_err::write(&patch, b"")?;
-                fs_err::write(list, change_list::nothing()?)?;
-            }
+            _ => fs_err::write(list.path(), change_list::nothing()?)?,
         }
-        Ok(fs_err::metadata(patch)?.len())
+        let bytes = patch.finish("changes.patch")?;
+        list.finish("changes.json")?;
+        Ok(bytes)
     }
 
     /// Judges the change by the limits of the harness; `patch_bytes` is the size of the patch.
@@ -94,11 +98,19 @@ impl Import {
         }
     }
 
-    /// Writes the new commits as a bundle; false when there are none.
-    pub async fn write_bundle(&self, path: &Path, repo: &HostRepo) -> Result<bool> {
-        match &self.staged {
-            Staged::Unchanged { .. } => Ok(false),
-            Staged::Tree(tree) => tree.write_bundle(path, repo).await,
+    /// Writes the new commits into a directory as `changes.bundle`, in the same way. False when there are none; an
+    /// earlier bundle goes then.
+    pub async fn write_bundle(&self, dir: &Path, repo: &HostRepo) -> Result<bool> {
+        if let Staged::Tree(tree) = &self.staged {
+            let bundle = Whole::begin(dir)?;
+            if tree.write_bundle(bundle.path(), repo).await? {
+                bundle.finish(BUNDLE)?;
+                return Ok(true);
+            }
+        }
+        match fs_err::remove_file(dir.join(BUNDLE)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+            _ => Ok(false),
         }
     }
 

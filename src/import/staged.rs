@@ -19,7 +19,9 @@ use super::ops::{Change, Ops};
 use super::quarantine::{self, Quarantine};
 use super::refs::{self, RefUpdate};
 use super::report::{patch, private_dir};
-use super::{change_limits, change_list, copy, dotgit, filters, git, inspect, search, steer};
+use super::{
+    change_limits, change_list, copy, dotgit, encodings, filters, git, inspect, search, steer, weight,
+};
 use crate::error::{Code, Error, Result};
 use crate::harness::ChangeLimits;
 use crate::plan::repo::{Head, HostRepo, Manifest, names};
@@ -192,7 +194,7 @@ async fn attempt(input: StageInput<'_>) -> Result<Staged> {
     remove_tree(&base)?;
     private_dir(&base)?;
     let top = base.join(&repo.name);
-    let tree = StagedTree {
+    let mut tree = StagedTree {
         base,
         top,
         incoming: incoming.to_owned(),
@@ -203,12 +205,17 @@ async fn attempt(input: StageInput<'_>) -> Result<Staged> {
         quarantine,
         notes,
     };
-    let built = tree.build(input, &config, &more).await;
-    if built.is_err() {
+    if let Err(error) = tree.build(input, &config, &more).await {
         // Nobody is handed a tree that is not whole.
         remove_tree(&tree.base)?;
+        return Err(error);
     }
-    built.map(|()| Staged::Tree(Box::new(tree)))
+    // Only a warning hangs on it.
+    match encodings::check(&tree.ops, repo, manifest, &tree.top, &tree.work_dir).await {
+        Ok(warning) => tree.notes.extend(warning),
+        Err(error) => tracing::debug!(%error, "encodings were not checked"),
+    }
+    Ok(Staged::Tree(Box::new(tree)))
 }
 
 /// The host's index as text.
@@ -295,6 +302,8 @@ impl StagedTree {
         let git_dir = self.git_dir();
         if let Some(quarantine) = &self.quarantine {
             quarantine.fetch_into(&git_dir, &self.top).await?;
+            let host_files = manifest.entries.len();
+            weight::check(&git_dir, &self.top, repo, quarantine.commits(), host_files, limits).await?;
             let tips = quarantine.tips();
             search::objects(&git_dir, &self.top, repo, tips, &self.refs, limits, secrets).await?;
         }
@@ -408,15 +417,24 @@ impl StagedTree {
         repo: &HostRepo,
         manifest: &Manifest,
     ) -> Result<()> {
-        let mut touched: BTreeSet<Vec<u8>> = self.changes(manifest).into_iter().map(|c| c.path).collect();
+        let patched: BTreeSet<Vec<u8>> = self.changes(manifest).into_iter().map(|c| c.path).collect();
+        let mut touched = patched.clone();
         if let IndexPlan::Update(update) = &self.index {
             touched.extend(update.set.keys().chain(&update.remove).chain(&update.intend).cloned());
         }
-        if let Some(quarantine) = &self.quarantine {
-            touched.extend(change_list::committed(quarantine, repo).await?);
-        }
+        let committed = match &self.quarantine {
+            Some(quarantine) => change_list::committed(quarantine, repo).await?,
+            None => BTreeSet::new(),
+        };
+        touched.extend(committed.iter().cloned());
         let sizes = change_list::sizes(&self.ops, &self.incoming);
-        let measured = Measured { touched: &touched, sizes: &sizes, patch: patch_bytes };
+        let measured = Measured {
+            touched: &touched,
+            patched: &patched,
+            committed: &committed,
+            sizes: &sizes,
+            patch: patch_bytes,
+        };
         change_limits::check(limits, &measured, repo, &self.work_dir).await
     }
 

@@ -104,6 +104,11 @@ fn inside(command: &[u8], repo: &HostRepo) -> Vec<Vec<u8>> {
     words.collect()
 }
 
+/// Whether git reads attributes from a file of that name.
+pub(super) fn is_attributes(path: &[u8]) -> bool {
+    base_name(path).eq_ignore_ascii_case(b".gitattributes")
+}
+
 /// Drivers that a text of attributes names.
 fn drivers(text: &[u8]) -> Drivers {
     let words = text.split(u8::is_ascii_whitespace);
@@ -127,7 +132,7 @@ fn attributes(
     notes: &mut Vec<String>,
     refusals: &mut Refusals,
 ) -> Result<Vec<u8>> {
-    let is_attributes = |path: &&[u8]| base_name(path).eq_ignore_ascii_case(b".gitattributes");
+    let is_attributes = |path: &&[u8]| is_attributes(path);
     let mut new = Drivers::new();
     for path in ops.writes.keys().map(Vec::as_slice).filter(is_attributes) {
         let file = incoming.join(names::as_path(path));

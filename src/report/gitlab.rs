@@ -21,6 +21,9 @@ pub const CODE_QUALITY: &str = "fullsend-code-quality.json";
 /// The name of the JUnit report.
 pub const JUNIT: &str = "fullsend-junit.xml";
 
+/// Every file that a run writes for GitLab.
+pub const FILES: [&str; 3] = [DOTENV, CODE_QUALITY, JUNIT];
+
 /// The longest value of a dotenv variable, in bytes; GitLab refuses a file of more than 5 KiB.
 const VALUE: usize = 300;
 

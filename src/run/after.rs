@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::context::Cx;
 use super::handover;
+use super::keep::Kept;
 use super::outcome::Verdict;
 use super::prepare::Prepared;
 use super::record::{self, ChangeRecord, Facts};
@@ -24,6 +25,8 @@ pub(super) struct Ending {
     pub import: Option<Import>,
     /// The number of the iteration whose output validated.
     pub validated: Option<u32>,
+    /// What of the staged result is in the run directory already.
+    pub kept: Option<Kept>,
 }
 
 /// Hands the result to whoever takes it: the post-script, the checkout, or a patch in the run directory.
@@ -42,8 +45,9 @@ pub(super) async fn conclude(
             .map(|c| ChangeRecord { path: names::shown(&c.path), kind: c.kind })
             .collect();
     }
+    let mut kept = ending.kept;
     if let Some(import) = &ending.import {
-        match record_changes(cx, prepared, import).await {
+        match record_changes(cx, prepared, import, &mut kept).await {
             Ok(()) => {}
             // The run's own failure says more than a limit that its unfinished work is past.
             Err(error) if error.code() == Code::ImportBlocked && !failures.is_empty() => {}
@@ -73,7 +77,7 @@ pub(super) async fn conclude(
         cx.ui.section("apply");
         apply(cx, prepared, &import, facts).await
     } else {
-        leave(cx, prepared, &import, facts).await
+        leave(cx, prepared, &import, kept, facts).await
     };
     match taken {
         Ok(()) => failures.extend(import.discard().err()),
@@ -83,16 +87,27 @@ pub(super) async fn conclude(
             failures.push(error);
             if !facts.patch {
                 // A second copy in the form that is easy to take; its own failure is no news.
-                let _ = leave(cx, prepared, &import, facts).await;
+                let _ = leave(cx, prepared, &import, kept, facts).await;
             }
         }
     }
 }
 
 /// Writes the change into the run directory, whoever takes it, then holds it against the harness's limits.
-async fn record_changes(cx: &Cx, prepared: &Prepared, import: &Import) -> Result<()> {
+async fn record_changes(
+    cx: &Cx,
+    prepared: &Prepared,
+    import: &Import,
+    kept: &mut Option<Kept>,
+) -> Result<()> {
     let repo = &prepared.world.repo;
-    let patch_bytes = import.write_changes(&cx.id.dir, repo).await?;
+    let patch_bytes = if let Some(kept) = kept {
+        kept.patch_bytes
+    } else {
+        let patch_bytes = import.write_changes(&cx.id.dir, repo).await?;
+        *kept = Some(Kept { patch_bytes, bundle: false });
+        patch_bytes
+    };
     import.check_limits(&prepared.plan.harness.limits, patch_bytes, repo).await
 }
 
@@ -141,15 +156,23 @@ async fn apply(cx: &Cx, prepared: &Prepared, import: &Import, facts: &mut Facts)
 }
 
 /// Patch and bundle for a result that nobody takes now.
-async fn leave(cx: &Cx, prepared: &Prepared, import: &Import, facts: &mut Facts) -> Result<()> {
+async fn leave(
+    cx: &Cx,
+    prepared: &Prepared,
+    import: &Import,
+    kept: Option<Kept>,
+    facts: &mut Facts,
+) -> Result<()> {
     if import.is_unchanged() {
         return Ok(());
     }
-    if !cx.id.dir.join("changes.json").exists() {
+    if kept.is_none() {
         import.write_changes(&cx.id.dir, &prepared.world.repo).await?;
     }
     facts.patch = true;
-    import.write_bundle(&cx.id.dir.join("changes.bundle"), &prepared.world.repo).await?;
+    if !kept.is_some_and(|k| k.bundle) {
+        import.write_bundle(&cx.id.dir, &prepared.world.repo).await?;
+    }
     Ok(())
 }
 

@@ -72,6 +72,9 @@ pub(super) async fn bootstrap(
     .await
 }
 
+/// The name and the address of an agent's commits where nobody has said others. `.invalid` is nobody's (RFC 2606).
+const COMMITTER: (&str, &str) = ("fullsend agent", "agent@fullsend.invalid");
+
 /// What marks the line with the version of the agent's program.
 const VERSION: &str = "version:";
 
@@ -114,6 +117,7 @@ fn script(plan: &Plan, packed: &Packed, hooks: &[String]) -> String {
         "( set +eu; . {ENV_FILE} >/dev/null; for p in rsync {programs}; do \
          command -v \"$p\" >/dev/null || echo \"$p\"; done )"
     ));
+    lines.push(identity());
     let runtime = plan.harness.runtime.runtime();
     lines.extend(runtime.instructions(&repo));
     // A program that hangs is the agent's to show.
@@ -127,6 +131,20 @@ fn script(plan: &Plan, packed: &Packed, hooks: &[String]) -> String {
     lines.push("echo".to_owned());
     lines.push(listing::script(OsStr::new(&plan.layout.repo)).to_string_lossy().into_owned());
     lines.join("\n")
+}
+
+/// Who commits where nobody has said it. Git's own configuration of the user is read after that of the system and before
+/// that of a repository, and variables beat all of them: what the repository, the image or the harness says stays. Git
+/// itself is asked, so that every place counts where it may stand; outside of the checkout, since an agent also commits in
+/// repositories that it clones.
+fn identity() -> String {
+    let default =
+        |key: &str, value: &str| format!("git config {key} || git config --global {key} {}", quote(value));
+    format!(
+        "( set +eu; . {ENV_FILE}; cd / && {{ {}; {}; }} ) </dev/null >/dev/null 2>&1 || true",
+        default("user.name", COMMITTER.0),
+        default("user.email", COMMITTER.1),
+    )
 }
 
 /// The listing, what the sandbox said of the hooks, and the version of the agent's program.

@@ -20,7 +20,9 @@ pub(super) fn open(cx: &Cx, prepared: &Prepared, tmp: &Path) -> Result<()> {
     let specs = plan.provider_specs(&cx.id);
     let providers = specs.iter().filter(|(_, s)| *s == Scope::Run).map(|(p, _)| p.name.clone()).collect();
     let mut dirs = vec![tmp.to_owned()];
-    let staged = (1..=plan.iterations).map(|n| import::place(&world.repo, tmp, &format!("{}-{n}", cx.id.id)));
+    // An iteration that the model API failed in is followed by a further one.
+    let most = plan.iterations.saturating_add(plan.harness.api_retries);
+    let staged = (1..=most).map(|n| import::place(&world.repo, tmp, &format!("{}-{n}", cx.id.id)));
     dirs.extend(staged.filter(|dir| !dir.starts_with(tmp)));
     let now = Timestamp::now();
     let journal = Journal::open(Entry {

@@ -14,12 +14,15 @@ use super::artefacts::{self, Room};
 use super::bootstrap::Bootstrapped;
 use super::context::Cx;
 use super::export::export;
+use super::keep;
 use super::prepare::Prepared;
 use crate::agent::runtime::Transcripts;
 use crate::error::{Code, Error, Family, Result};
-use crate::import::{self, Delta, Import, Limits, Listing, StageInput};
+use crate::import::{self, Delta, Import, Limits, Listing, Nested, StageInput};
 use crate::plan::env::quote;
-use crate::plan::layout::{HOME, HOOKS_DIR, Layout, OUTPUT_DIR, SUPERVISOR, WORKSPACE, below_home};
+use crate::plan::layout::{
+    HOME, HOOKS_DIR, Layout, OUTPUT_DIR, RUNNER_DIR, SUPERVISOR, WORKSPACE, below_home,
+};
 use crate::plan::{Plan, Start};
 use crate::remote::{Budget, FetchSpec};
 use crate::report::bytes;
@@ -141,7 +144,7 @@ struct Once<'a> {
 
 impl Once<'_> {
     async fn collect(&self) -> Result<(Collected, String)> {
-        let Self { cx, prepared, sandbox, n, dir, tmp, ran, secrets, incoming, taken } = *self;
+        let Self { cx, prepared, sandbox, n, dir, ran, secrets, incoming, taken, .. } = *self;
         fs_err::create_dir(incoming)?;
         export(cx, prepared, &sandbox.session, ran.watched.metrics.session.as_deref()).await;
         let answer = list(prepared, sandbox, n).await?;
@@ -157,8 +160,12 @@ impl Once<'_> {
         }
         // What is refused by name or size does not travel; the artefacts do.
         let refused = import::check_names(&delta, &after, &sandbox.manifest, &limits).err();
+        let mut nested = Nested::default();
         if refused.is_some() {
-            delta = Delta::default();
+            nested = Nested::find(&delta, &after);
+            let rest = nested.without(&delta);
+            let good = import::check_names(&rest, &after, &sandbox.manifest, &limits).is_ok();
+            delta = if good { rest } else { Delta::default() };
         }
         let fetched = fetch(prepared, sandbox, n, incoming, &delta, &limits).await?;
         taken.set(true);
@@ -175,32 +182,51 @@ impl Once<'_> {
             // The artefacts are evidence; the repository of an agent that tampers is not taken over.
             return Ok((Collected { left_alone, left_out, import: None, hooks }, fetched));
         }
-        if let Some(error) = refused {
-            return Err(error);
-        }
         let repo = incoming.join(below(&prepared.plan.layout.repo));
         fs_err::create_dir_all(&repo)?;
-        let staged = import::stage(StageInput {
-            repo: &prepared.world.repo,
-            manifest: &sandbox.manifest,
-            delta: &delta,
-            after: &after,
-            incoming: &repo,
-            index,
-            work_dir: tmp,
-            run_id: &format!("{}-{n}", cx.id.id),
-            limits: &limits,
-            secrets,
-            need_tree: needs_tree(&prepared.plan),
-        })
-        .await
-        .map_err(|error| self.keep_changed(&repo, error))?;
-        let import = Import::new(staged, Rc::clone(&sandbox.manifest));
+        if let Some(error) = refused {
+            if delta.is_empty() {
+                return Err(error);
+            }
+            let rest = self.stage(&delta, &after, index, &repo, false).await;
+            return Err(keep::rest(cx, prepared, &nested, error, rest).await);
+        }
+        let import = self
+            .stage(&delta, &after, index, &repo, needs_tree(&prepared.plan))
+            .await
+            .map_err(|error| self.keep_changed(&repo, error))?;
         for note in import.notes() {
             cx.ui.warn(note);
         }
         let note = format!("{changed} changed path(s), {fetched}");
         Ok((Collected { left_alone, left_out, import: Some(import), hooks }, note))
+    }
+
+    /// Builds the staged repository from what was fetched into `incoming`.
+    async fn stage(
+        &self,
+        delta: &Delta,
+        after: &Listing,
+        index: Option<&[u8]>,
+        incoming: &Path,
+        need_tree: bool,
+    ) -> Result<Import> {
+        let Self { cx, prepared, sandbox, n, tmp, secrets, .. } = *self;
+        let staged = import::stage(StageInput {
+            repo: &prepared.world.repo,
+            manifest: &sandbox.manifest,
+            delta,
+            after,
+            incoming,
+            index,
+            work_dir: tmp,
+            run_id: &format!("{}-{n}", cx.id.id),
+            limits: &Limits::default(),
+            secrets,
+            need_tree,
+        })
+        .await?;
+        Ok(Import::new(staged, Rc::clone(&sandbox.manifest)))
     }
 
     /// Says what of output and transcripts does not come: what a link shows is not the agent's to hand over.
@@ -291,7 +317,8 @@ async fn open_up(prepared: &Prepared, sandbox: &Bootstrapped) -> Result<()> {
     let plan = &prepared.plan;
     let transcripts = transcripts(plan).map_or("", |t| t.dir);
     let script = format!(
-        "find {repo} {OUTPUT_DIR} {transcripts} -type d ! -perm -500 -exec chmod u+rx {{}} \\; -o -type f ! -perm -400 \
+        "chmod u+rwx {HOME} {WORKSPACE} {RUNNER_DIR} 2>/dev/null; \
+         find {repo} {OUTPUT_DIR} {transcripts} -type d ! -perm -500 -exec chmod u+rx {{}} \\; -o -type f ! -perm -400 \
          -exec chmod u+r {{}} \\; 2>/dev/null; true",
         repo = quote(&plan.layout.repo),
     );

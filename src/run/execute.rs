@@ -84,7 +84,7 @@ pub async fn run(options: &Options, ui: &Printer) -> u8 {
 /// Shows what a run would do.
 pub async fn dry_run(options: &Options, json: bool, ui: &Printer) -> Result<()> {
     let sketch = sketch(options).await?;
-    let manifest = Manifest::take(&sketch.repo, &upload_options(&sketch.plan, options)).await?;
+    let manifest = Manifest::take(&sketch.repo, &upload_options(&sketch.plan, options, ui.ci())).await?;
     let trusted = sketch.plan.harness.trust_repo_config;
     let config = agent_config_notes(&agent_config(&sketch.repo.top), trusted);
     let estimate = Estimate::measure(&sketch.plan, manifest.entries.len(), manifest.bytes)?;
@@ -151,7 +151,7 @@ async fn start(
     let keep = options.keep_sandbox.unwrap_or_default();
     let id =
         Identity::create(&prepared.plan.harness.name, &options.output_dir(), prepared.plan.lifetime(), keep)?;
-    let upload = upload_options(&prepared.plan, options);
+    let upload = upload_options(&prepared.plan, options, ui.ci());
     let redact = |text: &str| ui.redact(text);
     trace.open(&id.dir, &redact);
     trace.phase_ended(Status::Ok, "", &redact);

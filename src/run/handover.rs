@@ -96,15 +96,26 @@ pub(super) fn late(cx: &Cx, prepared: &Prepared, facts: &Facts, end: &End<'_>) {
     tell(&closing, prepared.world.report_dir.as_deref(), &cx.ui);
 }
 
+/// Where the reports for GitLab go, if they are written: what was asked for, else the project's directory in a job.
+fn report_dir(asked: Option<&Path>, ci: Ci) -> Option<PathBuf> {
+    asked.map(PathBuf::from).or_else(|| variable("CI_PROJECT_DIR").filter(|_| ci == Ci::GitLab))
+}
+
+/// The reports that a run writes. An earlier run may have left them in the checkout.
+pub(super) fn report_files(asked: Option<&Path>, ci: Ci) -> Vec<PathBuf> {
+    let dir = report_dir(asked, ci).and_then(|dir| std::path::absolute(dir).ok());
+    dir.map(|dir| gitlab::FILES.map(|name| dir.join(name)).into()).unwrap_or_default()
+}
+
 /// A report that cannot be written changes nothing about the run.
-fn tell(closing: &Closing<'_>, report_dir: Option<&Path>, ui: &Printer) {
+fn tell(closing: &Closing<'_>, asked: Option<&Path>, ui: &Printer) {
     let told = match ui.ci() {
         Ci::GitHub => summarise(closing, ui).and_then(|()| output(closing, ui)),
         _ => Ok(()),
     };
     let project = variable("CI_PROJECT_DIR").filter(|_| ui.ci() == Ci::GitLab);
-    let reported = match report_dir.or(project.as_deref()) {
-        Some(dir) => reports(closing, dir, project.as_deref(), ui),
+    let reported = match report_dir(asked, ui.ci()) {
+        Some(dir) => reports(closing, &dir, project.as_deref(), ui),
         None => Ok(()),
     };
     for error in [told.err(), reported.err()].into_iter().flatten() {

@@ -10,6 +10,7 @@ use super::bootstrap::Bootstrapped;
 use super::collect::{Collected, collect};
 use super::context::{Cx, millis};
 use super::feedback::Refusal;
+use super::keep::{self, Kept};
 use super::meter::Meter;
 use super::prepare::Prepared;
 use super::record::{Facts, IterationRecord};
@@ -164,6 +165,7 @@ async fn once(
         ));
     }
     failures.extend(blocked);
+    let kept = keep_change(cx, prepared, collected.as_ref(), n, facts).await;
     if let Some(report) = collected.as_ref().and_then(|c| c.hooks.as_ref()) {
         let metrics = &ran.watched.metrics;
         // A start that ended early may have asked for a tool that nobody carried out.
@@ -220,8 +222,31 @@ async fn once(
     if valid == Some(true) {
         facts.validated = Some(n);
     }
-    let ending = collected.map(|c| ending(c, n, valid));
+    let ending = collected.map(|c| ending(c, n, valid, kept));
     Ok(Tried { failures, ending, refusal: judged.refusal, transient, session, changed })
+}
+
+/// What the iteration brought goes into the run directory; where it brought nothing, the change of an earlier one stays
+/// there.
+async fn keep_change(
+    cx: &Cx,
+    prepared: &Prepared,
+    collected: Option<&Collected>,
+    n: u32,
+    facts: &mut Facts,
+) -> Option<Kept> {
+    match (collected.and_then(|c| c.import.as_ref()), facts.change_of) {
+        (Some(import), _) => {
+            let kept = keep::early(cx, prepared, import).await?;
+            facts.change_of = Some(n);
+            Some(kept)
+        }
+        (None, Some(earlier)) => {
+            cx.ui.warn(&format!("changes.patch has the change of iteration {earlier}, not of iteration {n}"));
+            None
+        }
+        (None, None) => None,
+    }
 }
 
 /// Whether there is a further start, and with what. Says so.
@@ -303,8 +328,9 @@ fn after_all(plan: &Plan, tried: &mut Tried, rounds: u32) {
     }
 }
 
-fn ending(collected: Collected, n: u32, valid: Option<bool>) -> Ending {
+fn ending(collected: Collected, n: u32, valid: Option<bool>, kept: Option<Kept>) -> Ending {
     Ending {
+        kept,
         left_alone: collected.left_alone,
         import: collected.import,
         validated: (valid == Some(true)).then_some(n),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::handover;
 use super::options::Options;
 use super::verify_image::{self, Checked};
 use crate::agent::render::ShowAgent;
@@ -394,13 +395,15 @@ pub(super) fn find_openshell(options: &Options) -> Result<Openshell> {
     Openshell::locate(&place, options.gateway.as_deref(), Vec::new())
 }
 
-/// What a run uploads of the repository.
-pub(super) fn upload_options(plan: &Plan, options: &Options) -> UploadOptions {
+/// What a run uploads of the repository. What this program writes into a checkout stays out.
+pub(super) fn upload_options(plan: &Plan, options: &Options, ci: Ci) -> UploadOptions {
+    let output = std::path::absolute(options.output_dir()).into_iter();
+    let leave_out = output.chain(handover::report_files(options.report_dir.as_deref(), ci)).collect();
     UploadOptions {
         ignored: plan.harness.upload.ignored,
         exclude: plan.harness.upload.exclude.clone(),
         trust_repo_config: plan.harness.trust_repo_config,
-        leave_out: std::path::absolute(options.output_dir()).into_iter().collect(),
+        leave_out,
     }
 }
 

@@ -84,6 +84,8 @@ pub(super) struct Facts {
     pub applied: bool,
     /// Whether a patch was left.
     pub patch: bool,
+    /// The iteration whose change was written into the run directory last.
+    pub change_of: Option<u32>,
     /// What the hooks did.
     pub hooks: Option<HookCounts>,
     /// Whether nothing of the run is left on the gateway.

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 use super::context::Cx;
 use super::deltas::Deltas;
 use super::events::EventLog;
-use super::kept::Kept;
 use super::meter::{Kind, Meter, Over};
 use super::shown::Shown;
+use super::stream_copy::StreamCopy;
 use crate::agent::render::{Line, Renderer, ShowAgent};
 use crate::agent::{Decoder, Event, Evidence, Format, Metrics};
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub(super) struct StreamRecord {
 /// Takes in the stream of one iteration.
 pub(super) struct Watch<'a> {
     ui: &'a Printer,
-    copy: Kept,
+    copy: StreamCopy,
     hash: Sha256,
     bytes: u64,
     /// Bytes that were left in the sandbox.
@@ -113,7 +113,7 @@ impl<'a> Watch<'a> {
         let untold = names.filter(|_| format == Format::Auto && !cx.budgets_told.get());
         Ok(Self {
             ui: &cx.ui,
-            copy: Kept::create(&dir.join("stream.jsonl"))?,
+            copy: StreamCopy::create(&dir.join("stream.jsonl"))?,
             hash: Sha256::new(),
             bytes: 0,
             missing: 0,

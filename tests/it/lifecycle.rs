@@ -20,6 +20,7 @@
 //! | B27 cancel everywhere | `faults` (`runner=…`), `cancel::a_cancel_in_a_pause_between_tries_ends_it` |
 //! | B28 signals as CIs send them | `cancel::the_sequence_of_…` |
 //! | B30 SIGKILL | `run_basic::a_killed_run_leaves_nothing`, `faults` (`runner=KILL`) |
+//! | B30 SIGKILL with the work on the host | `killed` |
 //! | B31 late results | `stream::results_survive_the_agents_deadline` |
 //! | B33 neighbours | `cancel::a_cancel_leaves_the_other_run_alone`, `cancel::twenty_runs_…` |
 //! | B34 strays of iteration 1 | `stream::a_stray_process_of_one_iteration_does_not_reach_the_next` |
@@ -36,6 +37,7 @@ mod deadlines;
 mod flood;
 mod gateway;
 mod host;
+mod killed;
 mod salvage;
 mod stream;
 

@@ -179,3 +179,40 @@ fn commits_come_back_and_the_rest_of_git_stays() {
         world.assert_clean();
     }
 }
+
+#[test]
+fn an_agent_can_commit_where_nobody_says_who_it_is() {
+    let world = World::new();
+    let commit = "echo $RANDOM > made; git add made; git commit -q -m Work";
+    let author = |args: &[&str]| {
+        world.run(args).success();
+        world.git(&["log", "-1", "--format=%an <%ae>, %cn <%ce>"])
+    };
+    world.agent(commit);
+    assert_eq!(author(&[]), "Test <test@example.com>, Test <test@example.com>\n", "the repository's own");
+    for key in ["user.name", "user.email"] {
+        world.git(&["config", "--unset", key]);
+    }
+    let own = "fullsend agent <agent@fullsend.invalid>";
+    assert_eq!(author(&[]), format!("{own}, {own}\n"));
+    assert_eq!(
+        world.command("git", &["config", "user.name"], &world.repo()).status().unwrap().code(),
+        Some(1)
+    );
+    world.git(&["config", "user.email", "half@example.com"]);
+    assert_eq!(author(&[]), "fullsend agent <half@example.com>, fullsend agent <half@example.com>\n");
+    world.harness(
+        "agent: agents/work\nruntime: script\nenv: {sandbox: {GIT_AUTHOR_NAME: Robot, GIT_AUTHOR_EMAIL: r@example.com}}\n",
+    );
+    assert_eq!(author(&[]), "Robot <r@example.com>, fullsend agent <half@example.com>\n");
+    // A configuration that the harness delivers is read, and stays as it is.
+    world.write("h/gitconfig", "[user]\n\tname = Delivered\n\temail = d@example.com\n");
+    world.git(&["config", "--unset", "user.email"]);
+    world.harness(
+        "agent: agents/work\nruntime: script\nhost_files: [{src: gitconfig, dest: /sandbox/.gitconfig}]\n",
+    );
+    world.agent(&format!("{commit}; cp ~/.gitconfig $FULLSEND_OUTPUT_DIR/"));
+    assert_eq!(author(&[]), "Delivered <d@example.com>, Delivered <d@example.com>\n");
+    let run = world.run(&[]).success();
+    assert_eq!(run.file("iteration-1/output/.gitconfig").matches("user").count(), 1);
+}

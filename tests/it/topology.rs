@@ -103,6 +103,30 @@ fn a_change_past_the_limits_is_not_handed_to_the_post_script() {
 }
 
 #[test]
+fn a_protected_path_that_only_a_branch_changes_is_found_by_what_the_error_names() {
+    let world = World::new();
+    world.harness(
+        "agent: agents/work\nruntime: script\ntimeout_minutes: 2\nlimits: {protected_paths: ['*.lock']}\n",
+    );
+    world.agent(
+        "git checkout -q -b side; echo x > a.lock; git add a.lock; git commit -q -m Side; git checkout -q main",
+    );
+    let run = world.run(&[]).failure("FS-IMPORT-BLOCKED", 4);
+    let help = run.json["error"]["help"].as_str().unwrap();
+    assert!(help.contains("changes.bundle") && help.contains("`a.lock`"), "{help}");
+    assert_eq!(run.file("changes.patch"), "");
+    let bundle = run.dir.as_ref().unwrap().join("changes.bundle");
+    world.git(&["fetch", "-q", bundle.to_str().unwrap(), "refs/heads/*:refs/agent/*"]);
+    assert_eq!(world.git(&["show", "refs/agent/side:a.lock"]), "x\n");
+
+    // Staged and gone from the working tree: no file has it.
+    world.agent("echo x > a.lock; git add a.lock; rm a.lock");
+    let run = world.run(&[]).failure("FS-IMPORT-BLOCKED", 4);
+    let help = run.json["error"]["help"].as_str().unwrap();
+    assert!(help.contains("staged") && help.contains("does not have it"), "{help}");
+}
+
+#[test]
 fn plain_git_in_the_scripts_obeys_neither_the_agent_nor_the_callers_environment() {
     let mut world = World::new();
     let trap = world.script("trap", "touch \"$(dirname \"$0\")/marker\"; exit 1");
@@ -133,4 +157,22 @@ fn plain_git_in_the_scripts_obeys_neither_the_agent_nor_the_callers_environment(
     let mut log = world.command("git", &["log", "-1", "--format=%s", "result"], &remote);
     let out = log.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "Post\n", "{out:?}");
+}
+
+#[test]
+fn an_encoding_that_makes_git_add_fail_is_told_before_the_post_script_meets_it() {
+    let world = World::new();
+    world.script("h/post.sh", "cd \"$REPO_DIR\"; git add -A");
+    world.harness("agent: agents/work\nruntime: script\npost_script: post.sh\n");
+    // Two bytes a letter, as it says.
+    world.agent(
+        "echo '*.wide working-tree-encoding=UTF-16LE' > .gitattributes; printf 'a\\0b\\0' > good.wide",
+    );
+    let run = world.run(&[]).success();
+    assert!(!run.done.stdout.contains("encoding that they do not have"), "{}", run.done.stdout);
+    world.agent("echo '*.wide working-tree-encoding=UTF-16LE' > .gitattributes; printf odd > odd.wide");
+    let run = world.run(&[]).failure("FS-POST-SCRIPT", 5);
+    assert!(run.done.stdout.contains("encoding that they do not have"), "{}", run.done.stdout);
+    assert!(run.done.stdout.contains("'odd.wide' from UTF-16LE"), "{}", run.done.stdout);
+    world.assert_clean();
 }

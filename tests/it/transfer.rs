@@ -168,3 +168,35 @@ fn the_program_of_the_hooks_travels_compressed_where_that_is_possible() {
     run.failure("FS-BOOTSTRAP", 3);
     world.assert_clean();
 }
+
+#[test]
+fn the_reports_of_one_run_are_not_seen_by_the_next() {
+    let mut world = World::new();
+    let repo = world.repo().to_str().unwrap().to_owned();
+    world.env("CI", "true").env("GITLAB_CI", "true").env("CI_DISPOSABLE_ENVIRONMENT", "true");
+    world.env("CI_PROJECT_DIR", repo);
+    let reports = ["fullsend.env", "fullsend-junit.xml", "fullsend-code-quality.json"];
+    // One that somebody committed by mistake, and a name that only looks like one.
+    world.write("repo/fullsend.env", "FULLSEND_VERDICT=old\n");
+    world.write("repo/sub/fullsend-junit.xml", "mine");
+    world.commit("Committed");
+    world.agent(
+        "git status --porcelain > $FULLSEND_OUTPUT_DIR/status; ls . sub > $FULLSEND_OUTPUT_DIR/list; echo x >> made",
+    );
+    for text in ["x\n", "x\nx\n"] {
+        world.harness("agent: agents/work\nruntime: script\n");
+        let run = world.run(&[]).success();
+        let told = if text.len() > 2 { "?? made\n" } else { "" };
+        assert_eq!(run.file("iteration-1/output/status"), told);
+        assert_eq!(run.json["changes"].as_array().unwrap().len(), 1, "{}", run.json["changes"]);
+        assert!(reports.iter().all(|r| world.repo().join(r).is_file()), "they are written");
+        assert_eq!(std::fs::read_to_string(world.repo().join("made")).unwrap(), text);
+        let list = run.file("iteration-1/output/list");
+        assert_eq!(list.matches("fullsend").count(), 1, "{list}");
+    }
+    // Nor does a script commit them.
+    world.script("h/post.sh", "cd \"$REPO_DIR\"; git add -A; git diff --cached --name-only");
+    world.harness("agent: agents/work\nruntime: script\npost_script: post.sh\n");
+    let run = world.run(&[]).success();
+    assert!(run.done.stdout.contains("made") && !run.done.stdout.contains("junit"), "{}", run.done.stdout);
+}

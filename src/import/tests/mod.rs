@@ -7,6 +7,7 @@ mod secrets;
 mod special;
 mod steering;
 mod topology;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

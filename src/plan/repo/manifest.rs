@@ -89,7 +89,7 @@ pub struct UploadOptions {
     pub ignored: bool,
     /// Patterns of gitignore(5), relative to the top, of what stays out; tracked files too.
     pub exclude: Vec<String>,
-    /// Absolute paths of this program's own (the output directory); stay out when they lie inside.
+    /// Absolute paths of this program's own (the output directory, reports); stay out when they lie inside.
     pub leave_out: Vec<PathBuf>,
     /// Whether configuration of agent programs goes in (see [`super::agent_config`]).
     pub trust_repo_config: bool,
@@ -255,10 +255,17 @@ async fn skip(repo: &HostRepo, options: &UploadOptions) -> Result<Selection> {
             skip.output.insert(inside);
         }
     }
+    // One that git tracks all the same is not to look deleted in the sandbox.
+    let file = |path: &&Vec<u8>| repo.top.join(names::as_path(path)).is_file();
+    let own: BTreeSet<_> = skip.output.iter().filter(file).cloned().collect();
+    if !own.is_empty() {
+        tracked.extend(tracked_at(repo, &own).await?);
+    }
     if !options.exclude.is_empty() {
-        tracked = list(repo, &["-c", "-i"], &options.exclude).await?;
+        let excluded = list(repo, &["-c", "-i"], &options.exclude).await?;
         let other = list(repo, &["-o", "-i", "--directory"], &options.exclude).await?;
-        skip.excluded = tracked.iter().cloned().chain(other).collect();
+        skip.excluded = excluded.iter().cloned().chain(other).collect();
+        tracked.extend(excluded);
     }
     if !options.trust_repo_config {
         skip.agent_config = agent_config(&repo.top).into_iter().map(|c| c.path.into_bytes()).collect();

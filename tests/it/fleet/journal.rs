@@ -61,3 +61,20 @@ fn paths_of_an_entry_that_are_not_ours_stay() {
     assert!(world.path("precious/file").exists() && world.path("tmp/fullsend-link").is_symlink());
     assert!(!Path::new(&real).exists() && entries(&world).is_empty());
 }
+
+#[test]
+fn the_staged_trees_of_further_iterations_after_api_failures_are_named_too() {
+    let world = World::new();
+    world.harness("agent: agents/work\nruntime: script\napi_retries: 2\n");
+    world.agent(WORKING);
+    dead_run(&world);
+    let _sweep = Sweep(world.path("state"));
+    let entry: Value = serde_json::from_slice(&std::fs::read(&entries(&world)[0]).unwrap()).unwrap();
+    let (run, dirs) = (entry["run"].as_str().unwrap(), entry["dirs"].as_array().unwrap());
+    for n in 1..=3 {
+        let name = format!(".repo.fullsend-{run}-{n}");
+        assert!(dirs.iter().any(|d| d.as_str().unwrap().ends_with(&name)), "{name}: {dirs:?}");
+    }
+    assert_eq!(look(&world, &["reap"]).code, 0);
+    world.assert_clean();
+}

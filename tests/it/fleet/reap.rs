@@ -121,6 +121,8 @@ fn the_staged_tree_of_a_run_that_died_in_its_post_script_goes() {
     let reaped = json(&world, &["reap"]);
     assert_eq!(reaped["runs"][0]["sandbox"], Value::Null, "{reaped:#}");
     assert_eq!(staged(), 0, "{reaped:#}");
+    let dir = std::path::Path::new(reaped["runs"][0]["run_dir"].as_str().unwrap());
+    assert!(std::fs::read_to_string(dir.join("changes.patch")).unwrap().contains("+new"));
     world.assert_clean();
 }
 

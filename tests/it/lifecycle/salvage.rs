@@ -1,6 +1,7 @@
 //! What an agent left is on the host also where it made that hard.
 
 use super::{HANG, Live, assert_nothing_left, run_of, scaled};
+use crate::support::{Run, World};
 
 #[test]
 fn directories_and_files_closed_by_the_agent_are_opened_up() {
@@ -18,6 +19,35 @@ fn directories_and_files_closed_by_the_agent_are_opened_up() {
     let text = |below: &str| std::fs::read_to_string(world.repo().join(below)).unwrap();
     assert_eq!((text("z/made"), text("made")), ("work\n".to_owned(), "more\n".to_owned()));
     assert_nothing_left(&world);
+}
+
+/// What the agent can close around its results, and not only in them.
+#[test]
+fn directories_closed_around_the_results_are_opened_up() {
+    for closed in ["$PWD", "$FULLSEND_OUTPUT_DIR", "$PWD/.git"] {
+        let (_world, run) = closing(closed);
+        let run = run.success();
+        assert_eq!(run.file("iteration-1/output/o"), "out\n", "{closed}");
+    }
+    // With these the runner's own files are closed too, which counts as an attack on it; what the agent made comes home.
+    for closed in ["$PWD/..", "$HOME", "$PWD/../.fullsend"] {
+        let (_world, run) = closing(closed);
+        let run = run.failure("FS-IMPORT-BLOCKED", 4);
+        assert_eq!(run.file("iteration-1/output/o"), "out\n", "{closed}\n{}", run.done.stdout);
+        assert_eq!(run.file("iteration-1/stream.jsonl"), "said\n", "{closed}");
+    }
+}
+
+/// A run whose agent closes a directory at its end.
+fn closing(dir: &str) -> (World, Run) {
+    let world = scaled();
+    world.agent(&format!(
+        "echo said; echo out > $FULLSEND_OUTPUT_DIR/o; echo work > made; sleep 1; chmod 0 \"{dir}\""
+    ));
+    let run = run_of(&world, Live::start(&world, "a", &[]).wait(HANG));
+    assert_eq!(world.repo().join("made").exists(), run.done.code == 0, "{dir}\n{}", run.done.stdout);
+    assert_nothing_left(&world);
+    (world, run)
 }
 
 #[test]
@@ -108,4 +138,49 @@ fn a_transfer_that_hangs_is_no_attack() {
     assert!(outcome.struck);
     assert_eq!(outcome.run.done.code, 0, "{}\n{}", outcome.run.done.stdout, outcome.run.done.stderr);
     assert!(outcome.run.done.stdout.contains("took longer"), "{}", outcome.run.done.stdout);
+}
+
+#[test]
+fn repositories_that_the_agent_made_are_told_in_a_line_each_and_the_rest_is_a_patch() {
+    let world = scaled();
+    let tell = "echo work > made; echo edit >> README.md; git add made; git commit -q -m Work\n\
+                mkdir vendor; git init -q vendor/lib; echo c > vendor/lib/c\n\
+                git -C vendor/lib add -A; git -C vendor/lib commit -q -m Lib\n\
+                git worktree add -q trees/side -b side; echo out > $FULLSEND_OUTPUT_DIR/o";
+    world.agent(tell);
+    let before = world.git(&["status", "--porcelain"]);
+    let run = run_of(&world, Live::start(&world, "a", &[]).wait(HANG)).failure("FS-IMPORT-BLOCKED", 4);
+    let detail = run.json["error"]["detail"].as_str().unwrap();
+    let lines: Vec<_> = detail.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "trees/side/.git: a git repository inside the repository",
+            "vendor/lib/.git: a git repository inside the repository"
+        ]
+    );
+    let help = run.json["error"]["help"].as_str().unwrap();
+    assert!(help.contains("git apply") && help.contains("vendor/lib"), "{help}");
+    assert_eq!(world.git(&["status", "--porcelain"]), before, "refused means untouched");
+    assert_eq!(run.file("iteration-1/output/o"), "out\n");
+    // The next step that it names works: everything but the .git of those repositories.
+    let at = |name: &str| run.dir.as_ref().unwrap().join(name).to_str().unwrap().to_owned();
+    world.git(&["apply", &at("changes.patch")]);
+    for (path, text) in [("made", "work\n"), ("vendor/lib/c", "c\n"), ("trees/side/made", "work\n")] {
+        assert_eq!(std::fs::read_to_string(world.repo().join(path)).unwrap(), text);
+    }
+    assert!(!world.repo().join("vendor/lib/.git").exists() && !world.repo().join("trees/side/.git").exists());
+    world.git(&["fetch", "-q", &at("changes.bundle"), "refs/heads/main:refs/heads/agent"]);
+    assert_eq!(world.git(&["show", "agent:made"]), "work\n");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_repository_beside_a_name_that_is_no_accident_gives_no_patch() {
+    let world = scaled();
+    world.agent("git init -q lib; echo x > lib/x; mkdir up; echo evil > up/.GIT");
+    let run = run_of(&world, Live::start(&world, "a", &[]).wait(HANG)).failure("FS-IMPORT-BLOCKED", 4);
+    assert_eq!(run.json["error"]["detail"].as_str().unwrap().lines().count(), 2, "{}", run.json["error"]);
+    assert!(!run.dir.unwrap().join("changes.patch").exists());
+    assert_nothing_left(&world);
 }

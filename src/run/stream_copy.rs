@@ -21,7 +21,7 @@ const TRUNCATED: &str = "fullsend.truncated";
 
 /// Writes the copy. Never fails before its end: whoever reads a stream must keep draining.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StreamCopy {
     file: fs_err::File,
     failed: Option<Error>,
     cap: u64,
@@ -38,7 +38,7 @@ pub(super) struct Kept {
     left_out: u64,
 }
 
-impl Kept {
+impl StreamCopy {
     /// Begins the copy. It is not buffered: what was heard of an agent must outlive a run that is killed.
     pub(super) fn create(path: &Path) -> Result<Self> {
         Ok(Self::new(fs_err::File::create(path)?, scale::size(CAP), scale::size(TAIL)))
@@ -189,7 +189,7 @@ mod tests {
     fn copy(pieces: &[Option<&[u8]>], cap: u64, tail: u64) -> (String, u64) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("stream.jsonl");
-        let mut kept = Kept::new(fs_err::File::create(&path).unwrap(), cap, tail);
+        let mut kept = StreamCopy::new(fs_err::File::create(&path).unwrap(), cap, tail);
         for piece in pieces {
             match piece {
                 Some(bytes) => drop(kept.push(bytes)),
