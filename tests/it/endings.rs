@@ -281,12 +281,16 @@ fn rows(cli: &Cli) {
 
 #[test]
 fn claude_through_every_ending() {
-    Cli::claude("endings::claude_through_every_ending").iter().for_each(rows);
+    if let Some(cli) = Cli::claude("endings::claude_through_every_ending") {
+        rows(&cli);
+    }
 }
 
 #[test]
 fn codex_through_every_ending() {
-    Cli::codex("endings::codex_through_every_ending").iter().for_each(rows);
+    if let Some(cli) = Cli::codex("endings::codex_through_every_ending") {
+        rows(&cli);
+    }
 }
 
 /// Nothing is done and nothing used, so that it is no row.
@@ -303,14 +307,16 @@ fn without_a_connection(cli: &Cli, says: &str) {
 
 #[test]
 fn claude_without_a_connection() {
-    let cli = Cli::claude("endings::claude_without_a_connection");
-    cli.iter().for_each(|cli| without_a_connection(cli, "Connection refused"));
+    if let Some(cli) = Cli::claude("endings::claude_without_a_connection") {
+        without_a_connection(&cli, "Connection refused");
+    }
 }
 
 #[test]
 fn codex_without_a_connection_does_not_wait_for_ever() {
-    let cli = Cli::codex("endings::codex_without_a_connection_does_not_wait_for_ever");
-    cli.iter().for_each(|cli| without_a_connection(cli, "Connection failed"));
+    if let Some(cli) = Cli::codex("endings::codex_without_a_connection_does_not_wait_for_ever") {
+        without_a_connection(&cli, "Connection failed");
+    }
 }
 
 #[test]
