@@ -172,7 +172,7 @@ fn an_api_that_nobody_serves() {
 }
 
 /// What the CLI does not do (1.18.33), by a program in its place that shows a recorded stream and then ends so.
-fn in_its_place(stream: &str, end: &str) -> Run {
+fn in_its_place(stream: &str, end: &str) -> (World, Run) {
     let (mut world, _stub) =
         world_for("opencode", "anthropic/any", &json!({"turns": [says("Never asked for.")]}));
     world.env("FULLSEND_TEST_DEADLINE_SCALE", "0.05");
@@ -187,12 +187,13 @@ fn in_its_place(stream: &str, end: &str) -> Run {
     );
     let run = world.run(&["--local-bind", world.path("bin").to_str().unwrap(), "--api-retries", "0"]);
     world.assert_clean();
-    run
+    (world, run)
 }
 
 #[test]
 fn an_error_and_status_0() {
-    let run = in_its_place("opencode-1.18.33-overloaded.jsonl", "exit 0").failure("FS-AGENT-FAILED", 1);
+    let (_world, run) = in_its_place("opencode-1.18.33-overloaded.jsonl", "exit 0");
+    let run = run.failure("FS-AGENT-FAILED", 1);
     assert!(run.done.stderr.contains("Overloaded for the test (HTTP 529)"), "{}", run.done.stderr);
     assert_eq!(run.json["iterations"][0]["exit"], json!({"status": 0}));
     // The export did not come to its end.
@@ -203,7 +204,8 @@ fn an_error_and_status_0() {
 
 #[test]
 fn a_result_and_no_exit() {
-    let run = in_its_place("opencode-1.18.33-retry.jsonl", "exec sleep 600").success();
+    let (_world, run) = in_its_place("opencode-1.18.33-retry.jsonl", "exec sleep 600");
+    let run = run.success();
     assert_eq!(run.json["iterations"][0]["ended_by"], "after_result");
     assert_eq!(
         (&run.json["totals"]["turns"], &run.json["totals"]["tokens"]["input"]),
