@@ -71,7 +71,8 @@ impl Openshell {
         })
     }
 
-    /// Waits until a sandbox is Ready: exit 0 of create does not mean that it is.
+    /// Waits until a sandbox is Ready: exit 0 of create does not mean that it is. Most often it is: the first look is at
+    /// once.
     ///
     /// # Errors
     /// At once, with the reason and the end of the log, when it reached a phase that waiting does not change or
@@ -83,7 +84,6 @@ impl Openshell {
         let mut failed = 0;
         let mut last = None;
         loop {
-            sleep(pauses.next(end)).await;
             match self.state(d, name).await {
                 Ok(None) => {
                     let what = format!("sandbox {name} vanished while it was becoming ready");
@@ -110,6 +110,7 @@ impl Openshell {
                 );
                 return Err(self.with_logs(name, error).await);
             }
+            sleep(pauses.next(end)).await;
         }
     }
 

@@ -100,8 +100,8 @@ fn script(plan: &Plan, packed: &Packed, hooks: &[String]) -> String {
     }
     lines.extend(packed.squeezed.then(squeeze::unpack));
     // What is unpacked by a program of its own says itself whether that went well.
-    let plain = |dest: &str| !packed.squeezed || dest != HOOK_PROGRAM;
-    let outside = packed.files.iter().filter(|f| f.size > 0 && plain(&f.dest)).map(|f| {
+    let as_is = |dest: &str| !packed.squeezed || dest != HOOK_PROGRAM;
+    let outside = packed.files.iter().filter(|f| f.size > 0 && as_is(&f.dest)).map(|f| {
         let dest = quote(&f.dest);
         format!("[ -s {dest} ] || {{ echo \"\"{dest}\" did not arrive\" >&2; exit 70; }}")
     });

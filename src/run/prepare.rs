@@ -79,7 +79,10 @@ pub(super) async fn prepare(
     openshell: Result<Openshell>,
     ui: &Printer,
 ) -> Result<Prepared> {
-    let inputs = gather(options).await;
+    let local = options.is_local();
+    // Beside the reading, what concerns this machine alone.
+    let (inputs, able, account, rsync) =
+        tokio::join!(gather(options), able(local), remote::check_account(), remote::Rsync::find());
     let shown = inputs.as_ref().map_or(Ok(Shown::default()), |i| shown(options, &i.loaded.harness));
     let (inputs, ((), (openshell, shown))) = both(inputs, both(tools(), both(openshell, shown)))?;
     let mut openshell =
@@ -87,14 +90,10 @@ pub(super) async fn prepare(
     for warning in warnings(&inputs.loaded) {
         ui.warn(&warning);
     }
-    let local = options.is_local();
     let image = inputs.loaded.harness.image.as_deref();
-    let (dialect, rows, able, account, rsync, checked) = tokio::join!(
+    let (dialect, rows, checked) = tokio::join!(
         openshell.probe(),
         openshell.check_gateway(),
-        able(local),
-        remote::check_account(),
-        remote::Rsync::find(),
         verify_image::check(&inputs.image_policy, image)
     );
     if let Some(warning) = rsync?.warning() {

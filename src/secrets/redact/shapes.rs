@@ -173,7 +173,7 @@ fn pem(rest: &[u8], end: bool) -> Judgement {
     Judgement::Token { shown: prefix + body, hidden: at - body, then: Some(Class::Key) }
 }
 
-/// The length of the lines `Name: value` at the start of a key (RFC 1421; OpenPGP's armour has them too).
+/// The length of the lines `Name: value` at the start of a key (RFC 1421; the armour of `OpenPGP` has them too).
 fn headers(rest: &[u8]) -> usize {
     const NAME: usize = 40;
     let mut at = 0;
