@@ -121,7 +121,10 @@ mod tests {
                 &["run", "a", "--max-turns", "1.5"],
                 "invalid value '1.5' for '--max-turns <N>': it is not a whole number",
             ),
-            (&["logs", "--agent", "a", "--limit", "0"], "invalid value '0' for '--limit <N>': 0 is less than 1"),
+            (
+                &["logs", "--agent", "a", "--limit", "0"],
+                "invalid value '0' for '--limit <N>': 0 is less than 1",
+            ),
             (
                 &["run", "a", "--api-retries", "11"],
                 "invalid value '11' for '--api-retries <N>': 11 is not from 0 to 10",
