@@ -15,14 +15,12 @@ use super::bootstrap::Bootstrapped;
 use super::context::Cx;
 use super::export::export;
 use super::keep;
+use super::listing::{list, open_up, split};
 use super::prepare::Prepared;
 use crate::agent::runtime::Transcripts;
 use crate::error::{Code, Error, Family, Result};
 use crate::import::{self, Delta, Import, Limits, Listing, Nested, StageInput};
-use crate::plan::env::quote;
-use crate::plan::layout::{
-    HOME, HOOKS_DIR, Layout, OUTPUT_DIR, RUNNER_DIR, SUPERVISOR, WORKSPACE, below_home,
-};
+use crate::plan::layout::{HOME, HOOKS_DIR, Layout, OUTPUT_DIR, WORKSPACE, below_home};
 use crate::plan::{Plan, Start};
 use crate::remote::{Budget, FetchSpec};
 use crate::report::bytes;
@@ -38,9 +36,6 @@ const SALVAGE_BYTES: u64 = 128 << 20;
 
 /// How often collecting is tried while the connection, or a transfer over it, fails.
 const ATTEMPTS: u32 = 2;
-
-/// The status of the listing where a link stands in place of the repository: what lies behind it was never uploaded.
-const REPLACED: i32 = 71;
 
 /// What an iteration brought to the host.
 #[derive(Debug)]
@@ -299,100 +294,6 @@ fn needs_tree(plan: &Plan) -> bool {
         || plan.harness.validation.as_ref().is_some_and(|v| v.script.is_some() || v.escalate.is_some())
 }
 
-/// The index as text, then the listing. Once more after every directory and file was made readable, when an agent
-/// took that right away from itself.
-async fn list(prepared: &Prepared, sandbox: &Bootstrapped, n: u32) -> Result<Vec<u8>> {
-    match list_once(prepared, sandbox, n).await {
-        Err(error) if error.code() == Code::ImportFailed => {
-            open_up(prepared, sandbox).await?;
-            list_once(prepared, sandbox, n).await
-        }
-        done => done,
-    }
-}
-
-/// Makes what the agent leaves readable to itself. Whoever owns a file can do that, so only what is not the agent's
-/// stays closed.
-async fn open_up(prepared: &Prepared, sandbox: &Bootstrapped) -> Result<()> {
-    let plan = &prepared.plan;
-    let transcripts = transcripts(plan).map_or("", |t| t.dir);
-    let script = format!(
-        "chmod u+rwx {HOME} {WORKSPACE} {RUNNER_DIR} 2>/dev/null; \
-         find {repo} {OUTPUT_DIR} {transcripts} -type d ! -perm -500 -exec chmod u+rx {{}} \\; -o -type f ! -perm -400 \
-         -exec chmod u+r {{}} \\; 2>/dev/null; true",
-        repo = quote(&plan.layout.repo),
-    );
-    sandbox.session.exec("open up", &script, plan.deadlines.collect).await.map(drop)
-}
-
-/// How much of the log of the agent program is kept, in bytes; the end of it.
-const DEBUG_BYTES: u64 = 16 << 20;
-
-/// Shell text that shortens a log, and makes one where there is none: whatever is fetched has to be there.
-fn cut(log: &str) -> String {
-    format!(
-        "[ -e {log} ] || [ -L {log} ] || : >{log}; if [ -f {log} ] && [ ! -L {log} ] && [ $(wc -c <{log}) -gt {DEBUG_BYTES} ]; then \
-         tail -c {DEBUG_BYTES} {log} >{log}.end && mv -f {log}.end {log}; fi </dev/null; "
-    )
-}
-
-/// The index goes to a file first, so that its length is known.
-async fn list_once(prepared: &Prepared, sandbox: &Bootstrapped, n: u32) -> Result<Vec<u8>> {
-    let plan = &prepared.plan;
-    let limits = Limits::default();
-    let script = format!(
-        "sh {SUPERVISOR} settle {iteration} >/dev/null 2>&1; {cut}[ ! -L {repo} ] || exit {REPLACED}; cd {repo} || exit 70; x=$(mktemp) || exit 70; \
-         if {ls} > \"$x\" 2>/dev/null; then printf 'index %d\\n' \"$(wc -c < \"$x\")\"; cat \"$x\"; else echo none; fi; \
-         rm -f \"$x\"; {listing}",
-        iteration = Layout::iteration(n),
-        cut = debug_log(plan, n).map(|path| cut(&path)).unwrap_or_default(),
-        repo = quote(&plan.layout.repo),
-        ls = import::index::LS_FILES,
-        listing = import::listing::script(OsStr::new(&plan.layout.repo)).to_string_lossy(),
-    );
-    let output =
-        sandbox.session.answer("collect", &script, plan.deadlines.collect, limits.listing_bytes).await?;
-    if output.status.code() == Some(REPLACED) {
-        return Err(Error::new(Code::ImportBlocked, "the agent replaced its repository by a link")
-            .help("nothing was taken over; iteration-N/stream.jsonl has what the agent did"));
-    }
-    if !output.status.success() {
-        return Err(Error::new(
-            Code::ImportFailed,
-            format!("the sandbox gave no listing: {}", output.status),
-        )
-        .detail(output.stderr_text())
-        .help(
-            "was the repository or its directory removed? iteration-N/stream.jsonl has what the agent did",
-        ));
-    }
-    if output.stdout_truncated {
-        return Err(Error::new(Code::ImportBlocked, "the sandbox has more files than can be listed")
-            .help("nothing was taken over; see what the agent wrote in iteration-N/stream.jsonl"));
-    }
-    Ok(output.stdout)
-}
-
-/// Splits the answer of [`list`].
-fn split(answer: &[u8]) -> Result<(Option<&[u8]>, &[u8])> {
-    let bad = || {
-        Error::new(Code::ImportBlocked, "the listing from the sandbox is malformed")
-            .help("nothing was taken over; the image's find and git must be the ordinary ones")
-    };
-    let end = memchr::memchr(b'\n', answer).ok_or_else(bad)?;
-    let (head, rest) = (&answer[..end], &answer[end + 1..]);
-    if head == b"none" {
-        return Ok((None, rest));
-    }
-    let length =
-        head.strip_prefix(b"index ").and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok());
-    let length = length.ok_or_else(bad)?;
-    if length > rest.len() {
-        return Err(bad());
-    }
-    Ok((Some(&rest[..length]), &rest[length..]))
-}
-
 /// One rsync for everything: changed files of the repository, the output directory, transcripts, stderr.
 async fn fetch(
     prepared: &Prepared,
@@ -448,12 +349,12 @@ fn hooks_report(plan: &Plan, incoming: &Path) -> Option<Report> {
     Some(fs_err::read(path).ok().filter(|_| small).map(|text| report::read(&text)).unwrap_or_default())
 }
 
-fn transcripts(plan: &Plan) -> Option<Transcripts> {
+pub(super) fn transcripts(plan: &Plan) -> Option<Transcripts> {
     plan.harness.runtime.runtime().transcripts()
 }
 
 /// The log of the agent program about itself, where it was asked for.
-fn debug_log(plan: &Plan, n: u32) -> Option<String> {
+pub(super) fn debug_log(plan: &Plan, n: u32) -> Option<String> {
     let wanted = plan.harness.debug.is_some() && plan.harness.runtime.runtime().logs();
     wanted.then(|| Start::debug_log(n))
 }
@@ -498,18 +399,4 @@ fn take_artefacts(
 /// The path in what was fetched.
 fn below(path: &str) -> &str {
     below_home(path).unwrap_or(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_answer_is_split_by_its_length() {
-        assert_eq!(split(b"index 3\na\nb\0rest").unwrap(), (Some(&b"a\nb"[..]), &b"\0rest"[..]));
-        assert_eq!(split(b"none\n\0x").unwrap(), (None, &b"\0x"[..]));
-        for bad in [&b"index 9\nabc"[..], b"index -1\n", b"index\n", b"", b"else\n"] {
-            assert_eq!(split(bad).unwrap_err().code(), Code::ImportBlocked);
-        }
-    }
 }

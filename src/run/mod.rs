@@ -29,6 +29,7 @@ pub(crate) mod journal;
 mod keep;
 mod known_secrets;
 pub(crate) mod leftovers;
+mod listing;
 mod meter;
 mod options;
 mod outcome;
