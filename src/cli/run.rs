@@ -173,6 +173,7 @@ impl Args {
 }
 
 pub(super) fn main(args: &Args, ui: &Printer) -> ExitCode {
+    let ui = &if args.review.is_some() { ui.clone().within_another() } else { ui.clone() };
     let result = options(args).and_then(|options| {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

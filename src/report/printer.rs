@@ -126,6 +126,15 @@ impl Printer {
         }
     }
 
+    /// The printer of a run whose output another run shows as its own: what steers the log of a CI system is left to
+    /// that one.
+    #[must_use]
+    pub fn within_another(mut self) -> Self {
+        self.ci = Ci::None;
+        self.terminal = false;
+        self
+    }
+
     /// Which CI system reads the log.
     pub fn ci(&self) -> Ci {
         self.ci

@@ -170,9 +170,6 @@ fn again(options: &Options, harness: &Harness) -> Vec<OsString> {
     if let Some(binary) = &options.hook_binary {
         add("--fullsend-binary", options.working_dir.join(binary).as_os_str());
     }
-    if let Some(show) = options.show_agent {
-        args.extend(["--show-agent-output".into(), show.as_str().into()]);
-    }
     args.extend(options.verify_image.then(|| OsString::from("--verify-image")));
     args.extend(options.shared_executor.then(|| OsString::from("--allow-shell-executor")));
     args.extend(options.is_local().then(|| OsString::from("--local")));

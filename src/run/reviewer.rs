@@ -112,6 +112,8 @@ async fn command(
     for (flag, path) in [("--target-repo", repo), ("--output-dir", out), ("--review", &input)] {
         args.extend([flag.into(), path.as_os_str().to_owned()]);
     }
+    // What is shown by default depends on who reads the log, which the reviewer's run is not told.
+    args.extend(["--show-agent-output".into(), prepared.show_agent.as_str().into()]);
     if cx.ui.ci() == Ci::GitLab {
         args.extend(["--report-dir".into(), out.as_os_str().to_owned()]);
     }

@@ -43,6 +43,9 @@ pub(super) struct Watch<'a> {
     bytes: u64,
     /// Bytes that were left in the sandbox.
     missing: u64,
+    /// Whether the copy is what is decoded. Each line of a text is an event, and a secret that was broken over two of
+    /// them is known as one only where the stream is seen as a whole.
+    of_copy: bool,
     deltas: Deltas,
     redactor: Redactor,
     decoder: Decoder,
@@ -117,6 +120,7 @@ impl<'a> Watch<'a> {
             hash: Sha256::new(),
             bytes: 0,
             missing: 0,
+            of_copy: format == Format::Auto,
             deltas: Deltas::new(secrets),
             redactor: Redactor::new(secrets),
             decoder: Decoder::resuming(format, meter.session),
@@ -156,9 +160,15 @@ impl<'a> Watch<'a> {
         let copy = self.deltas.push(chunk);
         let copy = self.redactor.push(&copy);
         self.write(&copy);
+        if !self.of_copy {
+            self.decode(chunk);
+        }
+    }
+
+    fn decode(&mut self, bytes: &[u8]) {
         let reader = &mut self.reader;
         let plain = self.decoder.is_text();
-        self.decoder.push(chunk, &mut |event| reader.event(&event, plain));
+        self.decoder.push(bytes, &mut |event| reader.event(&event, plain));
         if self.decoder.is_text() {
             reader.says_nothing_of_budgets();
         }
@@ -243,6 +253,9 @@ impl<'a> Watch<'a> {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        if self.of_copy {
+            self.decode(bytes);
+        }
         if self.copy.push(bytes) {
             self.ui.warn(&format!(
                 "the agent has written {}: stream.jsonl is full, and of the rest only the end is kept; at {} the agent \

@@ -46,6 +46,10 @@ fn what_the_reviewer_used_counts_everywhere() {
     world.env("GITHUB_OUTPUT", outputs.to_str().unwrap());
     let metrics = world.path("metrics.prom");
     let run = world.run(&["--metrics-file", metrics.to_str().unwrap()]).success();
+    let shown = &run.done.stdout;
+    assert!(shown.contains("::group::review") && shown.contains("::endgroup::"), "{shown}");
+    assert!(!shown.contains(": :"), "commands of the reviewer's run, made harmless: {shown}");
+    assert!(!shown.contains("at work"), "what agents say is not for this log: {shown}");
     let totals = &run.json["totals"];
     assert!(close(&totals["cost_usd"], 0.75), "{totals}");
     assert_eq!(

@@ -266,6 +266,8 @@ fn a_value_that_line_breaks_cut_is_hidden() {
     assert!(run.done.stdout.contains("in halves: ***"), "{}", run.done.stdout);
     assert_eq!(run.file("iteration-1/output/halves"), "in halves: ***\n\n");
     assert!(run.file("iteration-1/output/b64").contains("***"));
+    let events = run.file("iteration-1/events.jsonl");
+    assert!(events.contains("in halves: ***") && !events.contains("tok-wrap"), "{events}");
     let json: Value = serde_json::from_str(&run.file("iteration-1/output/wrapped.json")).unwrap();
     assert!(json["log"].as_str().unwrap().contains("***"), "{json}");
     let wrapped = STANDARD.encode(format!("{:50}{token}", ""));
