@@ -66,7 +66,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     runtime: Option<Runtime>,
     /// How much of what the agent says and does is shown: `none`, `tools` (no texts of the agent), or `full`
-    /// [default: `full` on a terminal, else `tools`; the files of the run have everything].
+    /// [default: `tools` in GitHub Actions and GitLab CI, else `full`; the files of the run have everything].
     #[arg(long, value_name = "WHAT")]
     show_agent_output: Option<ShowAgent>,
     /// The model, instead of the harness's.
@@ -96,8 +96,8 @@ pub(super) struct Args {
     /// [default: the harness's `deadlines.queue`, else 10m].
     #[arg(long, value_name = "DURATION", value_parser = patience)]
     queue_timeout: Option<Duration>,
-    /// How long another part of the run may take, e.g. `collect=10m`. Names: bootstrap, collect, connect, delete,
-    /// openshell, `preflight_check`, queue, run, script. May be repeated. [default: the harness's `deadlines`]
+    /// How long another part of the run may take, e.g. `collect=10m`. Names: `api_server`, bootstrap, collect, connect,
+    /// delete, openshell, `preflight_check`, queue, review, run, script. May be repeated. [default: the harness's `deadlines`]
     #[arg(long, value_name = "NAME=DURATION", value_parser = deadline)]
     deadline: Vec<(String, Duration)>,
     /// Add the run to this file of metrics in Prometheus' text format, for the textfile collector of the node exporter.

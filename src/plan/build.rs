@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 
+use super::check_program;
 use super::deadlines::Deadlines;
 use super::env::{self, EnvInput, RESERVED};
 use super::files::Upload;
@@ -9,7 +10,7 @@ use super::hooks::HookPlan;
 use super::layout::{self, Layout, real_destination};
 use super::start::{self, Start};
 use super::{Apply, Plan};
-use crate::agent::runtime::{self, Item, Source as ItemSource, quote};
+use crate::agent::runtime::{self, Item, Source as ItemSource};
 use crate::error::{Code, Error, Result};
 use crate::harness::image_policy::ImagePolicy;
 use crate::harness::model::{Effort, Harness};
@@ -114,7 +115,6 @@ pub fn build(inputs: Inputs) -> Result<Plan> {
     uploads.push(Upload::content(dest, command.clone().into_bytes(), "the runtime's command line"));
     let prompt = harness.prompt.as_deref().unwrap_or(runtime::PROMPT);
     uploads.push(Upload::content(Start::prompt_file(1), prompt.into(), "the prompt"));
-    uploads.extend(check_program(&harness, hooks.as_ref(), inputs.hook_binary.as_ref(), inputs.local));
     uploads.extend(inputs.event.map(|e| Upload::content(layout::EVENT_FILE, e.bytes, e.from)));
     uploads.extend(items);
     if let (Some(file), Some(dest)) = (inputs.guidance, runtime.guidance()) {
@@ -132,6 +132,10 @@ pub fn build(inputs: Inputs) -> Result<Plan> {
         // Where programs are delivered they have to be executable, whatever the file's mode on the host is.
         uploads.push(if file.dest.contains("/bin/") { upload.executable() } else { upload });
     }
+
+    let check =
+        check_program::uploads(&harness, hooks.as_ref(), inputs.hook_binary.as_ref(), inputs.local, &uploads);
+    uploads.extend(check);
 
     let apply = match inputs.apply {
         Apply::Never => false,
@@ -215,33 +219,6 @@ fn checks(harness: &Harness) -> Vec<Upload> {
         let text = serde_json::Value::from(list).to_string();
         uploads.push(Upload::content(layout::CHECKS_FILE, text.into_bytes(), "the harness's schemas"));
     }
-    uploads
-}
-
-/// `fullsend-check-output`, for a harness with schemas, and the executable behind it: that of the hooks, where there are
-/// any, else one that the embedded backend shows, else an upload. Without schemas nothing is uploaded.
-fn check_program(
-    harness: &Harness,
-    hooks: Option<&HookPlan>,
-    binary: Option<&Utf8PathBuf>,
-    local: bool,
-) -> Vec<Upload> {
-    if !harness.has_schemas() {
-        return Vec::new();
-    }
-    let mut uploads = Vec::new();
-    let program = match (hooks, binary) {
-        (Some(HookPlan { program, binary: Some(_), .. }), _) => program.clone(),
-        (None, Some(binary)) if local => binary.to_string(),
-        (None, Some(binary)) => {
-            uploads.push(Upload::file(layout::HOOK_PROGRAM, binary.clone()).executable());
-            layout::HOOK_PROGRAM.to_owned()
-        }
-        // No executable of this machine could run in a sandbox.
-        (_, None) | (Some(HookPlan { binary: None, .. }), _) => return uploads,
-    };
-    let text = format!("#!/bin/sh\nexec {} check-output \"$@\"\n", quote(&program));
-    uploads.push(Upload::content(layout::CHECK_PROGRAM, text.into_bytes(), "fullsend").executable());
     uploads
 }
 

@@ -1,6 +1,7 @@
 //! Harness and facts to [`Plan`]: every decision of a run, made before its first side effect. Pure.
 
 mod build;
+mod check_program;
 mod commands;
 pub mod deadlines;
 pub mod env;

@@ -125,6 +125,17 @@ fn the_check_is_uploaded_only_where_there_is_something_to_check() {
     world.personality("0.1.10");
     world.agent("! command -v fullsend-check-output; [ ! -e /sandbox/workspace/bin/fullsend ]");
     world.run(&[]).success();
+    // Nor where nothing that the agent gets names it.
+    world.harness("agent: agents/work\nruntime: script\nvalidation_loop: {schema: schemas/s.json}\n");
+    world.agent(
+        "ls /sandbox/workspace/bin >&2; echo '{\"answer\":4}' > $FULLSEND_OUTPUT_DIR/agent-result.json",
+    );
+    let run = world.run(&[]).success();
+    assert!(
+        !run.file("iteration-1/stderr.log").contains("fullsend"),
+        "{}",
+        run.file("iteration-1/stderr.log")
+    );
     // A program that cannot run there is taken away, and the run goes on.
     let other = world.write("other", "not for this machine\n");
     world.harness("agent: agents/work\nruntime: script\nvalidation_loop: {schema: schemas/s.json}\n");
