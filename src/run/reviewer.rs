@@ -181,7 +181,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Runs it to its end and shows what it prints. A signal, or the end of this run's time, ends it in order.
 async fn run(cx: &Cx, command: Command) -> Result<Output, Failure> {
-    let (mut out, mut err) = (Shown::new(&cx.ui), Shown::new(&cx.ui));
+    let (mut out, mut err) = (Shown::of_agent(&cx.ui), Shown::of_agent(&cx.ui));
     let done = command
         .stream_until(cx.signals.wait_end(), |stream, chunk| {
             let shown = if stream == Stream::Stdout { &mut out } else { &mut err };

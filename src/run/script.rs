@@ -120,7 +120,7 @@ pub(super) fn with_env(mut command: Command, env: &ScriptEnv<'_>, extra: &[(&str
 }
 
 async fn show(command: Command, ui: &Printer) -> Result<Output, Failure> {
-    let (mut out, mut err) = (Shown::new(ui), Shown::new(ui));
+    let (mut out, mut err) = (Shown::of_script(ui), Shown::of_script(ui));
     let output = command
         .stream(|stream, chunk| {
             let shown = match stream {

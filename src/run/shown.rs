@@ -22,10 +22,15 @@ const MOST: u64 = 64_000_000;
 const MOST_IN_CI: u64 = 2_000_000;
 
 impl<'a> Shown<'a> {
-    /// The way to the console of `ui`.
-    pub(super) fn new(ui: &'a Printer) -> Self {
+    /// The way to the console of `ui` for a script of the harness. All of it is shown: it is nowhere else.
+    pub(super) fn of_script(ui: &'a Printer) -> Self {
+        Self { ui, redactor: ui.redactor(), line: Vec::new(), room: u64::MAX }
+    }
+
+    /// The same for an agent.
+    pub(super) fn of_agent(ui: &'a Printer) -> Self {
         let most = if ui.ci() == Ci::None { MOST } else { MOST_IN_CI };
-        Self { ui, redactor: ui.redactor(), line: Vec::new(), room: scale::size(most) }
+        Self { room: scale::size(most), ..Self::of_script(ui) }
     }
 
     /// Takes a line without its end.

@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
                 evidence: Evidence::new(),
                 tools: Tools::new(cx.trace.clone()),
                 renderer: Renderer::new(),
-                shown: Shown::new(&cx.ui),
+                shown: Shown::of_agent(&cx.ui),
                 show,
                 log: EventLog::create(&dir.join("events.jsonl"), secrets)?,
                 done: false,
