@@ -86,7 +86,7 @@ fn artefacts_survive_a_listing_that_cannot_be_had_and_an_import_that_is_refused(
 #[test]
 fn an_agent_that_kills_everything_is_told_as_that() {
     let world = scaled();
-    world.agent("echo said; echo out > $FULLSEND_OUTPUT_DIR/o; kill -9 -1; sleep 60");
+    world.agent("echo said; echo out > $FULLSEND_OUTPUT_DIR/o; sleep 2; kill -9 -1; sleep 60");
     let run = run_of(&world, Live::start(&world, "a", &[]).wait(HANG));
     let told = &run.done.stderr;
     assert!(!told.contains("could not be started"), "{told}");
